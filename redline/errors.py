@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every exception that Redline raises, on one screen.
+
+::
+
+    RedlineError                    code, where, seen, allowed, do
+    ├── RecordError          RL01   the recording contradicts itself or its kernels
+    ├── HazardError          RL02   two launches conflict and nothing orders them
+    ├── UnsupportedTarget    RL03   a GPU name that is not on the list
+    ├── UnsupportedKernel    RL04   a real kernel that needs what Redline does not supply
+    ├── EncodeError          RL05   a value does not fit its field, packet or limit
+    ├── CodeObjectError      RL06   bytes that are not a usable AMDGPU code object
+    ├── BindingError         RL07   a buffer bound to the wrong memory, or not bound
+    ├── StalePlan            RL08   the plan and what it was made from no longer agree
+    ├── HsaError             RL09   the HSA runtime is missing or refused a call
+    ├── QueueFailed          RL10   the device stopped the queue while work was pending
+    ├── ReplayTimeout        RL11   a wait ended before the device did
+    ├── NotRecorded          RL12   asked for something that was never recorded or submitted
+    ├── KernargPoolExhausted RL13   no room for kernel arguments
+    └── ReplayBusy           RL14   a change was asked for while a replay is in flight
+
+A message has four parts: where, what was seen, what is allowed, what to do. The code is stable; `CODES` has one line
+for each.
+"""
+
+from __future__ import annotations
+
+CODES: dict[str, str] = {
+}
+
+
+class RedlineError(Exception):
+    """Base of the tree. `code` is one of `CODES` and starts with the class's own `prefix`."""
+
+    prefix = "RL"
+
+    def __init__(self, code: str, *, where: str, seen: str, allowed: str, do: str) -> None:
+        if code not in CODES or not code.startswith(self.prefix):
+            raise KeyError(f"{code} is not a code of {type(self).__name__}")
+        self.code, self.where, self.seen, self.allowed, self.do = code, where, seen, allowed, do
+        super().__init__(f"{code} {where}: {seen}; allowed: {allowed}; do: {do}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (type(self), self.code, self.where, self.seen, self.allowed, self.do)
+
+
+def _rebuild(kind: type[RedlineError], code: str, where: str, seen: str, allowed: str, do: str) -> RedlineError:
+    return kind(code, where=where, seen=seen, allowed=allowed, do=do)
+
+
+class RecordError(RedlineError):
+    """The recording contradicts itself or the kernels it names."""
+
+    prefix = "RL01"
+
+
+class HazardError(RedlineError):
+    """Two launches conflict and nothing orders them (`order="explicit"`)."""
+
+    prefix = "RL02"
+
+
+class UnsupportedTarget(RedlineError):
+    """A GPU name outside the explicit list; prefixes are never guessed from."""
+
+    prefix = "RL03"
+
+
+class UnsupportedKernel(RedlineError):
+    """A kernel that needs scratch, a dynamic stack, a dispatch pointer or another thing Redline does not supply."""
+
+    prefix = "RL04"
+
+
+class EncodeError(RedlineError):
+    """A value does not fit its field, packet or limit."""
+
+    prefix = "RL05"
+
+
+class CodeObjectError(RedlineError):
+    """Bytes that are not a usable AMDGPU code object."""
+
+    prefix = "RL06"
+
+
+class BindingError(RedlineError):
+    """A buffer is bound to the wrong memory, or not bound at all."""
+
+    prefix = "RL07"
+
+
+class StalePlan(RedlineError):
+    """The plan and what it was made from no longer agree."""
+
+    prefix = "RL08"
+
+
+class HsaError(RedlineError):
+    """The HSA runtime is missing, or one of its calls returned an error status."""
+
+    prefix = "RL09"
+
+
+class QueueFailed(RedlineError):
+    """The device reported an error and stopped the queue; pending work will never finish."""
+
+    prefix = "RL10"
+
+
+class ReplayTimeout(RedlineError):
+    """A wait ended before the device did. The work is still in flight."""
+
+    prefix = "RL11"
+
+
+class NotRecorded(RedlineError):
+    """Asked for something that was never recorded or submitted."""
+
+    prefix = "RL12"
+
+
+class KernargPoolExhausted(RedlineError):
+    """The kernarg pool has no room."""
+
+    prefix = "RL13"
+
+
+class ReplayBusy(RedlineError):
+    """A change was asked for while a replay is in flight."""
+
+    prefix = "RL14"
