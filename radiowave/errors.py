@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every exception that Radiowave raises, on one screen.
+
+::
+
+    RadiowaveError               code, where, seen, allowed, do
+    ├── ToolchainError     RW01   a compiler or disassembler is missing, failed, died or ran out of time
+    ├── UnsupportedTarget  RW02   a GPU name or wave size that is not on the list
+    ├── CodeObjectError    RW03   bytes that are not a usable, linked AMDGPU code object
+    └── LinkError          RW04   a relocatable object that the linker refuses
+
+A message has four parts: where, what was seen, what is allowed, what to do. The code is stable; `CODES` has
+one line for each. "Not certified" is a result, not an exception.
+"""
+
+from __future__ import annotations
+
+CODES: dict[str, str] = {
+    "RW0101": "the compiler process ended with an error or a signal",
+    "RW0102": "no LLVM library with the AMDGPU disassembler was found",
+    "RW0103": "the disassembler process died",
+    "RW0104": "the disassembler process did not answer in time",
+    "RW0105": "the compiler process did not finish in time",
+    "RW0106": "the source does not fit the requested target, wave size or code object version",
+    "RW0107": "the disassembler refused a request",
+    "RW0108": "the compiler is not installed",
+    "RW0201": "unknown target",
+    "RW0202": "unknown wave size",
+    "RW0203": "unsupported code object version",
+    "RW0301": "not an ELF file",
+    "RW0302": "an ELF file of another kind",
+    "RW0303": "not an AMDGPU HSA object",
+    "RW0304": "unsupported code object version",
+    "RW0305": "the ELF header names a GPU that is not supported",
+    "RW0306": "not linked",
+    "RW0307": "a table or section lies outside the file, or contradicts another",
+    "RW0308": "metadata is missing or malformed",
+    "RW0309": "a kernel descriptor is missing or malformed",
+    "RW0310": "descriptor and metadata contradict each other",
+    "RW0311": "an entry point lies outside the code or is misaligned",
+    "RW0312": "an offload bundle, not one code object",
+    "RW0313": "larger than the limits of the reader",
+    "RW0314": "no such kernel",
+    "RW0401": "a relocation type that the linker does not know",
+    "RW0402": "a symbol that nothing defines",
+    "RW0403": "a section that the linker does not place",
+    "RW0404": "a relocation that does not fit its place",
+    "RW0405": "more than one metadata note",
+    "RW0406": "not a relocatable object",
+}
+
+
+class RadiowaveError(Exception):
+    """Base of the tree. `code` is one of `CODES` and starts with the class's own `prefix`."""
+
+    prefix = "RW"
+
+    def __init__(self, code: str, *, where: str, seen: str, allowed: str, do: str) -> None:
+        if code not in CODES or not code.startswith(self.prefix):
+            raise KeyError(f"{code} is not a code of {type(self).__name__}")
+        self.code, self.where, self.seen, self.allowed, self.do = code, where, seen, allowed, do
+        super().__init__(f"{code} {where}: {seen}; allowed: {allowed}; do: {do}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (type(self), self.code, self.where, self.seen, self.allowed, self.do)
+
+
+def _rebuild(
+    kind: type[RadiowaveError], code: str, where: str, seen: str, allowed: str, do: str
+) -> RadiowaveError:
+    return kind(code, where=where, seen=seen, allowed=allowed, do=do)
+
+
+class ToolchainError(RadiowaveError):
+    """A compiler or disassembler is missing, refused its input, died, or ran out of time."""
+
+    prefix = "RW01"
+
+
+class UnsupportedTarget(RadiowaveError):
+    """A GPU name, wave size or code object version outside the explicit lists."""
+
+    prefix = "RW02"
+
+
+class CodeObjectError(RadiowaveError):
+    """Bytes that are not a usable, linked AMDGPU code object."""
+
+    prefix = "RW03"
+
+
+class LinkError(RadiowaveError):
+    """A relocatable object that the linker refuses."""
+
+    prefix = "RW04"
