@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Radiowave: compiler policy for AMDGPU kernels. Compile, link, inspect and disassemble code objects.
+
+Not a compiler: LLVM compiles, in a child process. Importing this package imports neither llvmlite nor numpy;
+each public name is loaded at its first use.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from radiowave.compile import CompileJob as CompileJob
+    from radiowave.compile import compile_file as compile_file
+    from radiowave.compile import compile_ir as compile_ir
+    from radiowave.compile import compile_many as compile_many
+    from radiowave.errors import CodeObjectError as CodeObjectError
+    from radiowave.errors import LinkError as LinkError
+    from radiowave.errors import RadiowaveError as RadiowaveError
+    from radiowave.errors import ToolchainError as ToolchainError
+    from radiowave.errors import UnsupportedTarget as UnsupportedTarget
+    from radiowave.link import link as link
+    from radiowave.targets import TARGETS as TARGETS
+
+_HOME = {
+    "CodeObjectError": "errors",
+    "CompileJob": "compile",
+    "LinkError": "errors",
+    "RadiowaveError": "errors",
+    "TARGETS": "targets",
+    "ToolchainError": "errors",
+    "UnsupportedTarget": "errors",
+    "compile_file": "compile",
+    "compile_ir": "compile",
+    "compile_many": "compile",
+    "link": "link",
+}
+
+__all__ = sorted(_HOME)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'radiowave' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"radiowave.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__
