@@ -2,10 +2,10 @@
 """The software device's memory: one reserved arena with guard gaps, where addresses are real.
 
 Every access of the device is checked against the allocation table, so a kernel that runs one byte over the
-end of its buffer stops instead of reading its neighbour. Fresh memory holds a pattern that is NaN as f32, f64 and
-f16 and no canonical address, so that reading what nobody wrote shows. Does not model caches or visibility:
-every byte written is seen at once. Does not decide which allocation is executable or mapped for the device:
-the runtime table does, with `executable=` and `mapped=`.
+end of its buffer stops instead of reading its neighbour. Fresh memory holds a pattern that is NaN as f32, f64
+and f16 and no canonical address, so that reading what nobody wrote shows. Does not model caches or
+visibility: every byte written is seen at once. Does not decide which allocation is executable or mapped for
+the device: the runtime table does, with `executable=` and `mapped=`.
 """
 
 from __future__ import annotations
