@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from radiowave.compile import compile_file as compile_file
     from radiowave.compile import compile_ir as compile_ir
     from radiowave.compile import compile_many as compile_many
+    from radiowave.disassemble import Disassembler as Disassembler
+    from radiowave.disassemble import Instruction as Instruction
     from radiowave.errors import CodeObjectError as CodeObjectError
     from radiowave.errors import LinkError as LinkError
     from radiowave.errors import RadiowaveError as RadiowaveError
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 _HOME = {
     "CodeObjectError": "errors",
     "CompileJob": "compile",
+    "Disassembler": "disassemble",
+    "Instruction": "disassemble",
     "LinkError": "errors",
     "RadiowaveError": "errors",
     "TARGETS": "targets",
