@@ -26,6 +26,21 @@ for each.
 from __future__ import annotations
 
 CODES: dict[str, str] = {
+    "RL0301": "the target is not on the list",
+    "RL0401": "the kernel asks for a user SGPR value that Redline does not supply",
+    "RL0402": "the kernel needs scratch memory",
+    "RL0403": "the kernel uses a dynamic stack",
+    "RL0404": "the kernel wants preloaded kernel arguments",
+    "RL0405": "RSRC2.USER_SGPR contradicts what the kernel asks for",
+    "RL0501": "a value does not fit its field",
+    "RL0502": "a field or dword that the packet does not have",
+    "RL0503": "grid sizes outside the limits",
+    "RL0504": "a workgroup larger than the limit",
+    "RL0505": "an address outside the limits or unaligned",
+    "RL0506": "LDS size outside the limits",
+    "RL0507": "an acquire of no cache",
+    "RL0508": "a reserved bit is set",
+    "RL0510": "a table of hardware facts contradicts itself",
 }
 
 

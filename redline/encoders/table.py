@@ -1,0 +1,319 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a table of hardware facts is made of: fields, words, registers, packets and families; packing and
+unpacking.
+
+A table checks itself when it is declared: bits inside the word, no overlap, no name twice, no two registers
+at one offset. `pack` refuses what does not fit, `unpack` refuses a set reserved bit.
+
+Holds no facts (`pm4.py`, `gfx10.py`, `gfx11.py`, `gfx12.py`, `aql.py`) and writes no streams (`emit.py`).
+Fast code never packs: it moves whole words that were packed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from redline.errors import EncodeError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from redline.encoders.dispatch import DispatchWords
+    from redline.encoders.emit import Family
+
+Value = int | str
+
+
+def _declare(ok: bool, where: str, seen: str, allowed: str) -> None:
+    if not ok:
+        raise EncodeError("RL0510", where=where, seen=seen, allowed=allowed, do="correct the table")
+
+
+@dataclass(frozen=True)
+class Field:
+    """Bits `high` to `low` of a 32-bit word; `names` gives values that have a name in the manual."""
+
+    name: str
+    high: int
+    low: int
+    names: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _declare(0 <= self.low <= self.high <= 31, self.name, self.bits, "bits inside 31:0")
+        for value in self.names.values():
+            _declare(0 <= value <= self.limit, self.name, f"named value {value:#x}", f"0..{self.limit:#x}")
+        values = list(self.names.values())
+        _declare(
+            len(set(values)) == len(values), self.name, "two names for one value", "one name for each value"
+        )
+
+    @property
+    def limit(self) -> int:
+        """The largest value that fits."""
+        return (1 << (self.high - self.low + 1)) - 1
+
+    @property
+    def mask(self) -> int:
+        return self.limit << self.low
+
+    @property
+    def bits(self) -> str:
+        return f"bit {self.low}" if self.high == self.low else f"bits {self.high}:{self.low}"
+
+    def pack(self, value: Value, where: str) -> int:
+        """`value`, shifted into place; a number or one of `names`."""
+        number = self.names.get(value, -1) if isinstance(value, str) else value
+        if isinstance(number, bool) or not 0 <= number <= self.limit:
+            named = f" or one of {', '.join(self.names)}" if self.names else ""
+            raise EncodeError(
+                "RL0501",
+                where=f"{where}.{self.name}",
+                seen=value if isinstance(value, str) else f"{number:#x}",
+                allowed=f"0..{self.limit:#x} ({self.bits}){named}",
+                do="give a value that fits the field",
+            )
+        return int(number) << self.low
+
+    def unpack(self, word: int) -> int:
+        return (word & self.mask) >> self.low
+
+    def text(self, value: int) -> str:
+        """The value's name, else the number in hexadecimal."""
+        return next((name for name, number in self.names.items() if number == value), f"{value:#x}")
+
+
+def flag(name: str, bit: int) -> Field:
+    """A field of one bit."""
+    return Field(name, bit, bit)
+
+
+@dataclass(frozen=True)
+class Word:
+    """A 32-bit word. Bits that no field covers are reserved and must be 0."""
+
+    name: str
+    fields: tuple[Field, ...]
+
+    def __post_init__(self) -> None:
+        seen: dict[str, int] = {}
+        for item in self.fields:
+            _declare(item.name not in seen, f"{self.name}.{item.name}", "declared twice", "one declaration")
+            taken = item.mask & sum(seen.values())
+            _declare(taken == 0, f"{self.name}.{item.name}", f"overlap in {taken:#x}", "no overlap")
+            seen[item.name] = item.mask
+
+    @cached_property
+    def by_name(self) -> dict[str, Field]:
+        return {item.name: item for item in self.fields}
+
+    @cached_property
+    def reserved(self) -> int:
+        """The bits that no field covers."""
+        return 0xFFFFFFFF & ~sum(item.mask for item in self.fields)
+
+    def pack(self, **values: Value) -> int:
+        """The word with these fields; fields not given are 0."""
+        word = 0
+        for name, value in values.items():
+            if name not in self.by_name:
+                raise unknown_field(self.name, name, self.by_name)
+            word |= self.by_name[name].pack(value, self.name)
+        return word
+
+    def unpack(self, word: int, where: str = "") -> dict[str, int]:
+        """Every field of `word`, in declared order; a set reserved bit is refused."""
+        if word & self.reserved or not 0 <= word <= 0xFFFFFFFF:
+            raise EncodeError(
+                "RL0508",
+                where=where or self.name,
+                seen=f"{word:#010x} sets reserved bits {word & self.reserved:#x}",
+                allowed=f"bits of {0xFFFFFFFF & ~self.reserved:#010x}",
+                do="check the word and the target that it is read for",
+            )
+        return {item.name: item.unpack(word) for item in self.fields}
+
+
+def unknown_field(where: str, name: str, known: Iterable[str]) -> EncodeError:
+    return EncodeError(
+        "RL0502", where=where, seen=f"field {name}", allowed=", ".join(known), do="name a field of this word"
+    )
+
+
+def dword(name: str) -> Word:
+    """A word that is one field of 32 bits with the word's own name."""
+    return Word(name, (Field(name, 31, 0),))
+
+
+@dataclass(frozen=True)
+class Register(Word):
+    """An SH register: `offset` is in dwords from the start of the SH space (byte address 0xB000 + 4 *
+    offset).
+    """
+
+    offset: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _declare(0 <= self.offset <= 0x3FF, self.name, f"offset {self.offset:#x}", "0..0x3ff")
+
+
+# Type-3 header. Bits 7:2 and 0 are for the graphics ring or reserved on the compute engine.
+# K nvd.h:33,48,54; M sid.h:306,313-318; P12 mec:44-54.
+HEADER = Word(
+    "HEADER",
+    (Field("TYPE", 31, 30), Field("COUNT", 29, 16), Field("OPCODE", 15, 8), flag("SHADER_TYPE", 1)),
+)
+
+
+@dataclass(frozen=True)
+class Packet:
+    """A type-3 packet: header, `words`, then any number of dwords of `tail` (at least one) where it has a
+    name.
+    """
+
+    name: str
+    opcode: int
+    words: tuple[Word, ...]
+    tail: str = ""
+    shader_type: int = 0
+
+    def __post_init__(self) -> None:
+        _declare(0 <= self.opcode <= 0xFF, self.name, f"opcode {self.opcode:#x}", "0..0xff")
+        _declare(self.shader_type in (0, 1), self.name, f"shader type {self.shader_type}", "0 or 1")
+        names = [item.name for word in self.words for item in word.fields] + [self.tail]
+        _declare(len(set(names)) == len(names), self.name, "a field name twice", "one field for each name")
+
+    @cached_property
+    def word_of(self) -> dict[str, int]:
+        """Which word of the body a field is in."""
+        return {item.name: i for i, word in enumerate(self.words) for item in word.fields}
+
+    @property
+    def dwords(self) -> int:
+        """Dwords with the header and without the tail."""
+        return 1 + len(self.words)
+
+    def header(self, tail: int = 0) -> int:
+        """The header word of a packet with `tail` dwords behind its fixed words."""
+        return HEADER.pack(
+            TYPE=3, COUNT=self.dwords + tail - 2, OPCODE=self.opcode, SHADER_TYPE=self.shader_type
+        )
+
+    def pack(self, tail: Sequence[int] = (), **values: Value) -> list[int]:
+        """Header and body as a list of words; fields not given are 0."""
+        body: list[dict[str, Value]] = [{} for _ in self.words]
+        for name, value in values.items():
+            if name not in self.word_of:
+                raise unknown_field(self.name, name, self.word_of)
+            body[self.word_of[name]][name] = value
+        if bool(tail) != bool(self.tail):
+            allowed = f"at least one {self.tail} dword" if self.tail else "no dwords behind the fields"
+            raise EncodeError(
+                "RL0502", where=self.name, seen=f"{len(tail)}", allowed=allowed, do="match the packet"
+            )
+        rest = [Field(self.tail, 31, 0).pack(word, self.name) for word in tail]
+        words = [word.pack(**fields) for word, fields in zip(self.words, body, strict=True)]
+        return [self.header(len(tail)), *words, *rest]
+
+
+@dataclass(frozen=True)
+class Form:
+    """A packet with the field values that every use of it shares."""
+
+    packet: str
+    values: Mapping[str, Value]
+
+
+@dataclass(frozen=True)
+class FamilyTable:
+    """All that the encoder, the decoder and the documentation know of a GPU family."""
+
+    name: str
+    targets: tuple[str, ...]
+    source: str
+    packets: tuple[Packet, ...]
+    registers: tuple[Register, ...]
+    gcr: Word  # GCR_CNTL as in ACQUIRE_MEM
+    initiator: Word  # COMPUTE_DISPATCH_INITIATOR as in DISPATCH_DIRECT
+    entry: Mapping[str, Value]  # GCR fields of the system acquire at an entry
+    release: Mapping[str, Value]  # GCR fields of the release to the system
+    scalar: Mapping[str, Value]  # GCR fields that refresh what K (GLK) holds
+    vector: Mapping[str, Value]  # GCR fields that refresh what V (GLV) holds
+    workgroups: Mapping[str, Value]  # initiator fields when the dimensions count workgroups
+    work_items: Mapping[str, Value]  # initiator fields when the dimensions count work-items
+    wave32: str  # the initiator field that a wave32 kernel adds
+    forms: Mapping[str, Form]
+    partial_flush_is_trusted: bool  # False: EVENT_WRITE may return early on old microcode
+    has_private_segment_buffer: bool  # kernels ask for it even without scratch
+
+    def __post_init__(self) -> None:
+        for kind, names in (
+            ("packet", [item.name for item in self.packets]),
+            ("opcode", [f"{item.opcode:#x}" for item in self.packets]),
+            ("register", [item.name for item in self.registers]),
+            ("register offset", [f"{item.offset:#x}" for item in self.registers]),
+        ):
+            twice = sorted({name for name in names if names.count(name) > 1})
+            _declare(not twice, self.name, f"{kind} {', '.join(twice)} twice", f"each {kind} once")
+
+    @cached_property
+    def packet(self) -> dict[str, Packet]:
+        return {item.name: item for item in self.packets}
+
+    @cached_property
+    def register(self) -> dict[str, Register]:
+        return {item.name: item for item in self.registers}
+
+    @cached_property
+    def register_at(self) -> dict[int, Register]:
+        return {item.offset: item for item in self.registers}
+
+    @cached_property
+    def entry_gcr(self) -> int:
+        """GCR_CNTL of the system acquire at an entry."""
+        return self.gcr.pack(**self.entry)
+
+    @cached_property
+    def release_gcr(self) -> int:
+        """GCR_CNTL that writes back for the system; it follows a drain."""
+        return self.gcr.pack(**self.release)
+
+    def acquire_gcr(self, k: bool, v: bool) -> int:
+        """GCR_CNTL of a same-agent acquire for reads through K, V or both."""
+        if not (k or v):
+            raise EncodeError(
+                "RL0507",
+                where=f"{self.name} acquire",
+                seen="neither K nor V",
+                allowed="K, V or both",
+                do="leave it out",
+            )
+        return (self.gcr.pack(**self.scalar) if k else 0) | (self.gcr.pack(**self.vector) if v else 0)
+
+    def form(self, name: str, tail: Sequence[int] = (), **values: Value) -> list[int]:
+        """The packet of a form, with the values that differ from use to use."""
+        shared = self.forms[name]
+        return self.packet[shared.packet].pack(tail, **{**shared.values, **values})
+
+    def initiator_word(self, *, wave: int, work_items: bool) -> int:
+        """COMPUTE_DISPATCH_INITIATOR for a wave size and the unit of the dimensions."""
+        shared = self.work_items if work_items else self.workgroups
+        return self.initiator.pack(**{**shared, self.wave32: int(wave == 32)})
+
+    def family(self) -> Family:
+        """The numbers that `emit.py` takes."""
+        # Imported here, because tables are read and printed without numba.
+        from redline.encoders.dispatch import family_of
+
+        return family_of(self)
+
+    def dispatch_operation(
+        self, words: DispatchWords, global_size: Sequence[int], block: Sequence[int]
+    ) -> np.void:
+        """One checked OPERATION row; see `dispatch.dispatch_operation`."""
+        from redline.encoders.dispatch import dispatch_operation
+
+        return dispatch_operation(self, words, global_size, block)
