@@ -41,6 +41,20 @@ CODES: dict[str, str] = {
     "RL0507": "an acquire of no cache",
     "RL0508": "a reserved bit is set",
     "RL0510": "a table of hardware facts contradicts itself",
+    "RL0610": "the HSA runtime's loader refused the code object",
+    "RL0901": "no HSA runtime library was found",
+    "RL0902": "a call into the HSA runtime returned an error status",
+    "RL0903": "the HSA runtime found no device",
+    "RL0904": "the HSA runtime lacks a call that Redline needs",
+    "RL0905": "a view of memory that the host must not touch in place",
+    "RL0906": "a buffer's size, kind or range is wrong",
+    "RL0907": "the agent has no memory pool of the kind",
+    "RL0908": "the runtime is closed",
+    "RL0909": "the loaded code object has no such symbol",
+    "RL0910": "a queue's size or a batch of packets is wrong",
+    "RL1001": "the device reported an error and stopped the queue",
+    "RL1101": "a wait for a signal ended before the device did",
+    "RL1102": "a queue's ring stayed full",
 }
 
 

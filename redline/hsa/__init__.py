@@ -1,1 +1,50 @@
 # SPDX-License-Identifier: Apache-2.0
+"""The HSA runtime by ctypes: agents, buffers, queues, signals and loaded code, real or simulated.
+
+::
+
+    lib.py          find the library; one prototype table; status -> HsaError
+    abi.py          handles, enums and structures as the public headers state them
+    runtime.py      Runtime.real() and Runtime.sim(target): initialise, list agents
+    agent.py        target name, limits, memory pools
+    memory.py       Buffer: runtime copies, views of host kinds; pointer_info
+    signal.py       Signal: store, load, wait with a deadline
+    queue.py        Queue: reserve, publish, ring; QueueFailed
+    publish.py      compiled: the order of the stores into a ring
+    code_object.py  LoadedCode: kernel objects by name
+
+Imports nothing of graphs, plans, encoders or kernels. Public names load at first use: listing agents needs
+neither numpy nor numba.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from redline.hsa.agent import Agent
+    from redline.hsa.code_object import LoadedCode
+    from redline.hsa.memory import Buffer, PointerInfo, pointer_info
+    from redline.hsa.queue import Queue
+    from redline.hsa.runtime import Runtime
+    from redline.hsa.signal import Signal
+
+__all__ = ["Agent", "Buffer", "LoadedCode", "PointerInfo", "Queue", "Runtime", "Signal", "pointer_info"]
+
+_HOMES = {
+    "Agent": "agent",
+    "Buffer": "memory",
+    "LoadedCode": "code_object",
+    "PointerInfo": "memory",
+    "Queue": "queue",
+    "Runtime": "runtime",
+    "Signal": "signal",
+    "pointer_info": "memory",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A code object loaded into an agent: kernel objects by name.
+
+The runtime's loader does the loading. Nothing is read from the kernel descriptors here: what a kernel needs
+was read from the ELF by `radiowave`, and the 64 bytes at a kernel object are never read through the host.
+"""
+
+from __future__ import annotations
+
+from ctypes import byref, c_uint64, create_string_buffer
+from typing import TYPE_CHECKING
+
+from redline.errors import CodeObjectError, HsaError
+from redline.hsa.abi import (
+    HSA_DEFAULT_FLOAT_ROUNDING_MODE_DEFAULT,
+    HSA_PROFILE_FULL,
+    Status,
+    SymbolInfo,
+    hsa_agent_t,
+    hsa_code_object_reader_t,
+    hsa_executable_symbol_t,
+    hsa_executable_t,
+    status_text,
+)
+from redline.hsa.handle import Handle
+
+if TYPE_CHECKING:
+    from redline.hsa.agent import Agent
+
+DESCRIPTOR_SUFFIX = ".kd"
+
+# What the runtime says when the bytes, not the call, are at fault.
+_BAD_BYTES = frozenset(
+    {
+        Status.HSA_STATUS_ERROR_INVALID_CODE_OBJECT,
+        Status.HSA_STATUS_ERROR_INVALID_ISA,
+        Status.HSA_STATUS_ERROR_INVALID_ISA_NAME,
+        Status.HSA_STATUS_ERROR_INCOMPATIBLE_ARGUMENTS,
+        Status.HSA_STATUS_ERROR_INVALID_FILE,
+    }
+)
+
+
+class LoadedCode(Handle):
+    """One frozen executable with one code object in it."""
+
+    def __init__(self, agent: Agent, code: bytes) -> None:
+        super().__init__(agent.runtime)
+        agent.runtime.require_open()
+        self.agent = agent
+        self._bytes = create_string_buffer(code, len(code))  # the reader points into it
+        self._reader = hsa_code_object_reader_t()
+        self._executable = hsa_executable_t()
+        try:
+            self._load()
+        except BaseException:
+            self.abandon()
+            raise
+
+    def kernel_object(self, name: str) -> int:
+        """Device address of the descriptor of kernel `name` (a name that ends in .kd is the symbol's own)."""
+        symbol_name = name if name.endswith(DESCRIPTOR_SUFFIX) else name + DESCRIPTOR_SUFFIX
+        return self._symbol_u64(symbol_name, SymbolInfo.HSA_EXECUTABLE_SYMBOL_INFO_KERNEL_OBJECT)
+
+    def variable_address(self, name: str) -> int:
+        """Device address of a module's variable."""
+        return self._symbol_u64(name, SymbolInfo.HSA_EXECUTABLE_SYMBOL_INFO_VARIABLE_ADDRESS)
+
+    def _load(self) -> None:
+        hsa, agent = self.runtime.hsa, self.agent.handle
+        create = "hsa_code_object_reader_create_from_memory"
+        hsa.check(create, self._bytes, len(self._bytes), byref(self._reader))
+        profile, rounding = HSA_PROFILE_FULL, HSA_DEFAULT_FLOAT_ROUNDING_MODE_DEFAULT
+        hsa.check("hsa_executable_create_alt", profile, rounding, None, byref(self._executable))
+        load = "hsa_executable_load_agent_code_object"
+        status = hsa.call(load, self._executable, agent, self._reader, None, None)
+        if status in _BAD_BYTES:
+            raise self._unusable(load, status)
+        if status != Status.HSA_STATUS_SUCCESS:
+            raise hsa.refused(load, status)
+        hsa.check("hsa_executable_freeze", self._executable, None)
+
+    def _symbol_u64(self, name: str, key: SymbolInfo) -> int:
+        self.runtime.require_open()
+        hsa = self.runtime.hsa
+        agent, symbol, value = hsa_agent_t(self.agent.handle), hsa_executable_symbol_t(), c_uint64()
+        status = hsa.call(
+            "hsa_executable_get_symbol_by_name",
+            self._executable,
+            name.encode(),
+            byref(agent),
+            byref(symbol),
+        )
+        if status != Status.HSA_STATUS_SUCCESS:
+            raise HsaError(
+                "RL0909",
+                where=f"symbol {name!r} on {self.agent.target}",
+                seen=status_text(status),
+                allowed="a symbol of the loaded code object",
+                do="list the kernels with `radiowave inspect`; never strip the symbol table",
+            )
+        hsa.check("hsa_executable_symbol_get_info", symbol, key, byref(value))
+        return value.value
+
+    def _unusable(self, call: str, status: int) -> CodeObjectError:
+        fault = self.runtime.fault_text()
+        return CodeObjectError(
+            "RL0610",
+            where=f"{call} on {self.agent.target}",
+            seen=f"{status_text(status)}{f': {fault}' if fault else ''}",
+            allowed=f"a linked AMDGPU code object for {self.agent.target}",
+            do=f"compile for {self.agent.target}, keep .symtab, and load the whole file",
+        )
+
+    def _release(self) -> None:
+        if self._executable.value:
+            self.runtime.hsa.check("hsa_executable_destroy", self._executable)
+        if self._reader.value:
+            self.runtime.hsa.check("hsa_code_object_reader_destroy", self._reader)

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Find and load an HSA runtime, and call it by one prototype table.
+
+A runtime is a table of names and integer addresses (`RuntimeTable`). The real one is read from
+libhsa-runtime64.so.1, the software device's is made of Python callbacks (`redline/sim/runtime.py`); from
+there on `Hsa` makes ctypes functions of the addresses in the same way for both, and compiled code may use
+the same addresses. Knows nothing of agents, queues or buffers, and initialises nothing: `runtime.py` does.
+
+To add an HSA call: add its row to `PROTOTYPES`, and its meaning to the software device's table.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable, Mapping
+from ctypes import c_char_p, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from redline.errors import HsaError
+from redline.hsa.abi import Status, status_text
+
+LIBRARY_NAME = "libhsa-runtime64.so.1"
+
+_STATUS = c_uint32
+_HANDLE = c_uint64
+
+# name -> (result, arguments), as hsa.h and hsa_ext_amd.h declare them. Pointers are c_void_p: callers pass
+# byref.
+PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "hsa_init": (_STATUS, ()),
+    "hsa_shut_down": (_STATUS, ()),
+    "hsa_system_get_info": (_STATUS, (c_uint32, c_void_p)),
+    "hsa_iterate_agents": (_STATUS, (c_void_p, c_void_p)),
+    "hsa_agent_get_info": (_STATUS, (_HANDLE, c_uint32, c_void_p)),
+    "hsa_amd_register_system_event_handler": (_STATUS, (c_void_p, c_void_p)),
+    "hsa_amd_agent_iterate_memory_pools": (_STATUS, (_HANDLE, c_void_p, c_void_p)),
+    "hsa_amd_memory_pool_get_info": (_STATUS, (_HANDLE, c_uint32, c_void_p)),
+    "hsa_amd_memory_pool_allocate": (_STATUS, (_HANDLE, c_size_t, c_uint32, c_void_p)),
+    "hsa_amd_memory_pool_free": (_STATUS, (c_void_p,)),
+    "hsa_amd_agents_allow_access": (_STATUS, (c_uint32, c_void_p, c_void_p, c_void_p)),
+    "hsa_amd_pointer_info": (_STATUS, (c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
+    "hsa_memory_copy": (_STATUS, (c_void_p, c_void_p, c_size_t)),
+    "hsa_signal_create": (_STATUS, (c_int64, c_uint32, c_void_p, c_void_p)),
+    "hsa_signal_destroy": (_STATUS, (_HANDLE,)),
+    "hsa_signal_load_scacquire": (c_int64, (_HANDLE,)),
+    "hsa_signal_store_screlease": (None, (_HANDLE, c_int64)),
+    "hsa_signal_wait_scacquire": (c_int64, (_HANDLE, c_uint32, c_int64, c_uint64, c_uint32)),
+    "hsa_queue_create": (
+        _STATUS,
+        (_HANDLE, c_uint32, c_uint32, c_void_p, c_void_p, c_uint32, c_uint32, c_void_p),
+    ),
+    "hsa_queue_destroy": (_STATUS, (c_void_p,)),
+    "hsa_queue_load_read_index_scacquire": (c_uint64, (c_void_p,)),
+    "hsa_queue_load_write_index_relaxed": (c_uint64, (c_void_p,)),
+    "hsa_queue_add_write_index_scacq_screl": (c_uint64, (c_void_p, c_uint64)),
+    "hsa_code_object_reader_create_from_memory": (_STATUS, (c_void_p, c_size_t, c_void_p)),
+    "hsa_code_object_reader_destroy": (_STATUS, (_HANDLE,)),
+    "hsa_executable_create_alt": (_STATUS, (c_uint32, c_uint32, c_char_p, c_void_p)),
+    "hsa_executable_destroy": (_STATUS, (_HANDLE,)),
+    "hsa_executable_load_agent_code_object": (_STATUS, (_HANDLE, _HANDLE, _HANDLE, c_char_p, c_void_p)),
+    "hsa_executable_freeze": (_STATUS, (_HANDLE, c_char_p)),
+    "hsa_executable_get_symbol_by_name": (_STATUS, (_HANDLE, c_char_p, c_void_p, c_void_p)),
+    "hsa_executable_symbol_get_info": (_STATUS, (_HANDLE, c_uint32, c_void_p)),
+}
+
+
+@dataclass(frozen=True)
+class RuntimeTable:
+    """Names and addresses of one HSA runtime. `keep` holds what the addresses point into."""
+
+    kind: str  # "real", "sim", or what a test calls its own
+    addresses: Mapping[str, int]
+    keep: object = None
+    fault_text: Callable[[], str] = field(default=lambda: "")
+
+
+class Hsa:
+    """ctypes functions made from a table's addresses."""
+
+    def __init__(self, table: RuntimeTable) -> None:
+        self.table = table
+        self._functions = {
+            name: ctypes.CFUNCTYPE(*_signature(name))(address) for name, address in table.addresses.items()
+        }
+
+    def call(self, name: str, *args: Any) -> Any:
+        """The function's own result, unchecked."""
+        return self._functions[name](*args)
+
+    def check(self, name: str, *args: Any) -> None:
+        """Call a function that returns a status; anything but success is an `HsaError`."""
+        status = self._functions[name](*args)
+        if status != Status.HSA_STATUS_SUCCESS:
+            raise self.refused(name, status)
+
+    def refused(self, name: str, status: int) -> HsaError:
+        """The error for a call that returned `status`."""
+        if name == "hsa_init" and status == Status.HSA_STATUS_ERROR_OUT_OF_RESOURCES:
+            return _no_device(status)
+        fault = self.table.fault_text()
+        return HsaError(
+            "RL0902",
+            where=name,
+            seen=f"{status_text(status)}{f' ({fault})' if fault else ''}",
+            allowed="HSA_STATUS_SUCCESS (0x0)",
+            do="see the HSA specification's list of statuses for this call",
+        )
+
+
+# What a function of ours returns when it fails: a bad status, a value no wait is satisfied by, an index 0.
+_ON_ERROR: dict[Any, int] = {
+    _STATUS: Status.HSA_STATUS_ERROR,
+    c_int64: (1 << 63) - 1,
+    c_uint64: 0,
+    None: 0,
+}
+
+
+def callback_table(
+    kind: str,
+    functions: Mapping[str, Callable[..., Any]],
+    *,
+    remember: Callable[[BaseException], None],
+    fault_text: Callable[[], str] = lambda: "",
+) -> RuntimeTable:
+    """A table of Python functions behind C addresses, each through `guarded`."""
+    keep = [
+        guarded(ctypes.CFUNCTYPE(*_signature(name)), function, remember, _ON_ERROR[PROTOTYPES[name][0]])
+        for name, function in functions.items()
+    ]
+    addresses = {name: _address(callback) for name, callback in zip(functions, keep, strict=True)}
+    return RuntimeTable(kind, addresses, keep, fault_text)
+
+
+def guarded(
+    prototype: Any,
+    function: Callable[..., Any],
+    remember: Callable[[BaseException], None],
+    on_error: int = Status.HSA_STATUS_ERROR,
+) -> Any:
+    """A C callback that cannot raise: ctypes would return garbage to the caller.
+
+    What the function raises is handed to `remember`, and the caller gets `on_error` where a result is due.
+    """
+
+    def entry(*args: Any) -> Any:
+        try:
+            return function(*args)
+        except BaseException as error:  # a KeyboardInterrupt here would be lost all the same
+            remember(error)
+            return None if prototype._restype_ is None else on_error
+
+    return prototype(entry)
+
+
+def _signature(name: str) -> tuple[Any, ...]:
+    result, arguments = PROTOTYPES[name]
+    return result, *arguments
+
+
+def _address(function: Any) -> int:
+    address = ctypes.cast(function, c_void_p).value
+    if address is None:
+        raise HsaError(
+            "RL0904", where="HSA table", seen="a null address", allowed="a function", do="report this"
+        )
+    return address
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One place where the library was looked for, and what came of it."""
+
+    place: str
+    outcome: str  # "loaded", "not there", or the loader's own words
+
+
+def search_library() -> tuple[ctypes.CDLL | None, list[Attempt]]:
+    """Try each place in order until one loads. The list ends with the one that did."""
+    attempts: list[Attempt] = []
+    for place in _places():
+        if os.sep in place and not Path(place).exists():
+            attempts.append(Attempt(place, "not there"))
+            continue
+        try:
+            library = ctypes.CDLL(place)
+        except OSError as error:
+            attempts.append(Attempt(place, str(error)))
+            continue
+        attempts.append(Attempt(place, "loaded"))
+        return library, attempts
+    return None, attempts
+
+
+def _places() -> list[str]:
+    """$ROCM_PATH first, then the ROCm Core SDK's layout (from 7.14), the older one, the loader's own path."""
+    roots = [Path("/opt/rocm/core/lib"), Path("/opt/rocm/lib")]
+    rocm_path = os.environ.get("ROCM_PATH")
+    if rocm_path:
+        roots.insert(0, Path(rocm_path) / "lib")
+    return [str(root / LIBRARY_NAME) for root in roots] + [LIBRARY_NAME]
+
+
+def load_real_table() -> RuntimeTable:
+    """The table of the machine's own HSA runtime. Loads it, initialises nothing."""
+    library, attempts = search_library()
+    if library is None:
+        raise HsaError(
+            "RL0901",
+            where=LIBRARY_NAME,
+            seen="; ".join(f"{attempt.place}: {attempt.outcome}" for attempt in attempts),
+            allowed="one that loads",
+            do="install ROCm's HSA runtime (package hsa-rocr, rocr-runtime or libhsa-runtime64-1), "
+            'set ROCM_PATH, or use a software device: redline.open("sim:gfx1201")',
+        )
+    return RuntimeTable("real", {name: _symbol(library, name) for name in PROTOTYPES}, library)
+
+
+def _symbol(library: ctypes.CDLL, name: str) -> int:
+    try:
+        return _address(getattr(library, name))
+    except AttributeError:
+        raise HsaError(
+            "RL0904",
+            where=str(library._name),
+            seen=f"no symbol {name}",
+            allowed="a runtime with the core and AMD extension calls of ROCm 5.2 or later",
+            do="update ROCm, or set ROCM_PATH to a newer one",
+        ) from None
+
+
+def _no_device(status: int) -> HsaError:
+    """0x1008 from hsa_init means that the kernel driver cannot be reached; say why in words."""
+    node = Path("/dev/kfd")
+    if not node.exists():
+        why = "no /dev/kfd: the amdgpu driver is not loaded, or the container was started without the device"
+        remedy = "load amdgpu, or start the container with --device /dev/kfd --device /dev/dri"
+    elif not os.access(node, os.R_OK | os.W_OK):
+        why = "/dev/kfd may not be opened by this user"
+        remedy = "join the group that owns /dev/kfd (render or video)"
+    else:
+        why = "/dev/kfd is there, but the runtime found no usable device"
+        remedy = "look into dmesg and at ROCR_VISIBLE_DEVICES"
+    return HsaError(
+        "RL0903",
+        where="hsa_init",
+        seen=f"{status_text(status)}: {why}",
+        allowed="HSA_STATUS_SUCCESS (0x0)",
+        do=f'{remedy}; or use a software device: redline.open("sim:gfx1201")',
+    )

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Buffers: memory of one kind on one agent, and what the runtime says about an address.
+
+`write` and `read` are runtime copies: the host never stores through a PCIe BAR, where a store needs flushes
+that only the driver knows. `view` is memory in place, so it exists only for the kinds that live in host
+memory. Knows nothing of the caches in front of a kind; `redline/fences.py` does.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import byref, c_void_p, sizeof
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from redline.errors import HsaError
+from redline.hsa.abi import AllocationFlags, PointerType, PoolFlags, hsa_agent_t, hsa_amd_pointer_info_t
+from redline.hsa.handle import Handle
+
+if TYPE_CHECKING:
+    from redline.hsa.agent import Agent
+    from redline.hsa.runtime import Runtime
+
+_NONE = PoolFlags(0)
+_FINE = PoolFlags.HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_FINE_GRAINED
+_COARSE = PoolFlags.HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_COARSE_GRAINED
+_KERNARG = PoolFlags.HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_KERNARG_INIT
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Which pool serves a kind of buffer, and whether the host may touch it in place."""
+
+    owner: str
+    wanted: PoolFlags
+    unwanted: PoolFlags
+    host_visible: bool
+    # Targets whose L2 may keep this pool's lines unless the allocation says UNCACHED. ROCr has that flag for
+    # gfx12.0 alone (rocm-systems pull request 11343); gfx10 and gfx11 never cache fine-grained host memory.
+    uncached_flag_on: frozenset[str] = frozenset()
+
+
+KINDS: dict[str, Kind] = {
+    "device": Kind("local", _COARSE, _NONE, host_visible=False),
+    "host": Kind("host", _COARSE, _NONE, host_visible=True),
+    "fine": Kind("host", _FINE, _KERNARG, host_visible=True),
+    "uncached": Kind("host", _FINE, _KERNARG, True, frozenset({"gfx1200", "gfx1201"})),
+    "kernarg": Kind("host", _FINE | _KERNARG, _NONE, host_visible=True),
+}
+
+
+class Buffer(Handle):
+    """`nbytes` of memory that the agent may read and write, from `address` on."""
+
+    def __init__(self, agent: Agent, nbytes: int, kind: str, *, executable: bool = False) -> None:
+        super().__init__(agent.runtime)
+        agent.runtime.require_open()
+        self.agent, self.nbytes, self.kind = agent, nbytes, kind
+        self._kind = _kind(kind, nbytes)
+        pool = agent.pool(self._kind.owner, self._kind.wanted, self._kind.unwanted)
+        flags = AllocationFlags.HSA_AMD_MEMORY_POOL_STANDARD_FLAG
+        if executable:
+            flags |= AllocationFlags.HSA_AMD_MEMORY_POOL_EXECUTABLE_FLAG
+        if agent.target in self._kind.uncached_flag_on:
+            flags |= AllocationFlags.HSA_AMD_MEMORY_POOL_UNCACHED_FLAG
+        pointer = c_void_p()
+        self.runtime.hsa.check(
+            "hsa_amd_memory_pool_allocate", pool.handle, nbytes, int(flags), byref(pointer)
+        )
+        self.address = int(pointer.value or 0)
+        try:
+            allowed = hsa_agent_t(agent.handle)
+            self.runtime.hsa.check("hsa_amd_agents_allow_access", 1, byref(allowed), None, self.address)
+        except BaseException:
+            self.abandon()
+            raise
+
+    def __repr__(self) -> str:
+        return f"<Buffer {self.kind}, {self.nbytes} bytes at {self.address:#x} on {self.agent.target}>"
+
+    def write(self, data: Any, offset: int = 0) -> None:
+        """Copy `data` (bytes or an array) to `offset`, through the runtime."""
+        source = np.frombuffer(data, np.uint8) if not isinstance(data, np.ndarray) else _flat_bytes(data)
+        self._check_range("write", offset, source.nbytes)
+        if source.nbytes:
+            self.runtime.hsa.check(
+                "hsa_memory_copy", self.address + offset, source.ctypes.data, source.nbytes
+            )
+
+    def read(self, dtype: DTypeLike = np.uint8, offset: int = 0, count: int | None = None) -> NDArray[Any]:
+        """A copy of `count` items from `offset` on (default: all that fit), through the runtime."""
+        item = np.dtype(dtype)
+        if count is None:
+            count = max(0, self.nbytes - offset) // item.itemsize
+        result = np.empty(count, item)
+        self._check_range("read", offset, result.nbytes)
+        if result.nbytes:
+            self.runtime.hsa.check(
+                "hsa_memory_copy", result.ctypes.data, self.address + offset, result.nbytes
+            )
+        return result
+
+    def view(self, dtype: DTypeLike = np.uint8) -> NDArray[Any]:
+        """The memory itself as an array; it must not outlive the buffer."""
+        if not self._kind.host_visible:
+            raise HsaError(
+                "RL0905",
+                where=f"view of a {self.kind} buffer",
+                seen="memory behind the PCIe BAR, or shared with the GPU's caches",
+                allowed="kinds " + ", ".join(name for name, kind in KINDS.items() if kind.host_visible),
+                do="use write() and read()",
+            )
+        self._check_range("view", 0, self.nbytes)
+        raw = np.ctypeslib.as_array((ctypes.c_uint8 * self.nbytes).from_address(self.address))
+        return raw[: self.nbytes // np.dtype(dtype).itemsize * np.dtype(dtype).itemsize].view(dtype)
+
+    def _check_range(self, act: str, offset: int, nbytes: int) -> None:
+        self.runtime.require_open()
+        if self.closed or offset < 0 or offset + nbytes > self.nbytes:
+            raise HsaError(
+                "RL0906",
+                where=f"{act} of {self!r}",
+                seen="a closed buffer" if self.closed else f"bytes {offset} to {offset + nbytes}",
+                allowed=f"bytes 0 to {self.nbytes} of an open buffer",
+                do="stay inside the buffer",
+            )
+
+    def _release(self) -> None:
+        self.runtime.hsa.check("hsa_amd_memory_pool_free", self.address)
+
+
+def _kind(kind: str, nbytes: int) -> Kind:
+    if kind not in KINDS or nbytes < 1:
+        raise HsaError(
+            "RL0906",
+            where="allocation",
+            seen=f"{nbytes} bytes of kind {kind!r}",
+            allowed="at least 1 byte of " + ", ".join(KINDS),
+            do="name one of the kinds",
+        )
+    return KINDS[kind]
+
+
+def _flat_bytes(array: NDArray[Any]) -> NDArray[np.uint8]:
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
+@dataclass(frozen=True)
+class PointerInfo:
+    """What the runtime knows about an address."""
+
+    type: PointerType
+    base: int  # where agents see the allocation
+    nbytes: int
+    owner: int  # handle of the agent that owns the pool
+    flags: PoolFlags
+
+
+def pointer_info(runtime: Runtime, address: int) -> PointerInfo:
+    """Ask the runtime which allocation holds `address`; type UNKNOWN when none does."""
+    info = hsa_amd_pointer_info_t(size=sizeof(hsa_amd_pointer_info_t))
+    runtime.require_open()
+    runtime.hsa.check("hsa_amd_pointer_info", address, byref(info), None, None, None)
+    return PointerInfo(
+        PointerType(info.type),
+        info.agentBaseAddress,
+        info.sizeInBytes,
+        info.agentOwner,
+        PoolFlags(info.global_flags),
+    )

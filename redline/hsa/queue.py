@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A user mode queue: reserve slots, publish packets, ring the doorbell, and learn of failures.
+
+Free space is checked for the whole batch before the write index moves, so a refused batch leaves no hole. A
+queue error poisons the queue: `check`, and with it every wait that polls it and every later submit, raises
+`QueueFailed`. What a packet means is the caller's business (`redline/encoders/aql.py`); the order of the
+stores is `publish.py`'s.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from ctypes import byref, c_void_p
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from redline.errors import HsaError, QueueFailed, ReplayTimeout
+from redline.hsa.abi import (
+    HSA_QUEUE_TYPE_MULTI,
+    QUEUE_ERROR_CALLBACK,
+    Status,
+    hsa_queue_t,
+    status_text,
+)
+from redline.hsa.handle import Handle
+from redline.hsa.lib import guarded
+from redline.hsa.publish import publish
+
+if TYPE_CHECKING:
+    from redline.hsa.agent import Agent
+
+PACKET_WORDS = 16
+UNLIMITED = 0xFFFFFFFF  # segment sizes left to the runtime
+REMEMBERED_BATCHES = 64
+
+Describe = Callable[[int], str]  # place of a packet in its batch -> what it runs, for messages
+
+
+@dataclass(frozen=True)
+class _Failure:
+    status: int
+    detail: str
+    packet: int
+
+
+class Queue(Handle):
+    """One ring of `packets` slots (a power of two) on one agent. Any thread may call its methods."""
+
+    def __init__(self, agent: Agent, packets: int = 64) -> None:
+        super().__init__(agent.runtime)
+        agent.runtime.require_open()
+        self.agent, self.packets = agent, packets
+        self._lock = threading.Lock()
+        self._failure: _Failure | None = None
+        self._errors: list[BaseException] = []
+        self._batches: deque[tuple[int, int, Describe]] = deque(maxlen=REMEMBERED_BATCHES)
+        self._check_size(packets)
+        # The runtime keeps the callback's address until the queue is destroyed.
+        self._on_error = guarded(QUEUE_ERROR_CALLBACK, self._error, self._errors.append)
+        pointer = c_void_p()
+        self.runtime.hsa.check(
+            "hsa_queue_create",
+            agent.handle,
+            packets,
+            HSA_QUEUE_TYPE_MULTI,
+            self._on_error,
+            None,
+            UNLIMITED,
+            UNLIMITED,
+            byref(pointer),
+        )
+        self.address = int(pointer.value or 0)
+        public = hsa_queue_t.from_address(self.address)
+        self.doorbell, self.id = int(public.doorbell_signal), int(public.id)
+        words = (ctypes.c_uint32 * (int(public.size) * PACKET_WORDS)).from_address(int(public.base_address))
+        self._ring: NDArray[np.uint32] = np.ctypeslib.as_array(words)
+        self.runtime.watch(self)
+
+    def __repr__(self) -> str:
+        return f"<Queue {self.id} of {self.packets} packets on {self.agent.target}>"
+
+    def submit(
+        self, packets: NDArray[np.uint32], *, timeout_s: float = 1.0, describe: Describe | None = None
+    ) -> int:
+        """Publish `packets` (n rows of 16 words) as one batch; the index of the last.
+
+        Waits at most `timeout_s` for free slots. `describe` names a packet of the batch should the queue
+        fail.
+        """
+        batch = self._checked_batch(packets)
+        with self._lock:
+            self.check()
+            self._wait_for_space(len(batch), timeout_s)
+            hsa = self.runtime.hsa
+            first = int(hsa.call("hsa_queue_add_write_index_scacq_screl", self.address, len(batch)))
+            last = first + len(batch) - 1
+            if describe is not None:
+                self._batches.append((first, last, describe))
+            publish(self._ring, np.uint64(first), batch)
+            hsa.call("hsa_signal_store_screlease", self.doorbell, last)
+        return last
+
+    def check(self) -> None:
+        """Raise `QueueFailed` if the device has reported an error."""
+        self.runtime.require_open()
+        if self._failure is not None:
+            raise self._failed(self._failure)
+        if self.closed:
+            raise self._refused("closed", "an open queue")
+
+    @property
+    def read_index(self) -> int:
+        """Packets that the device took; it moves at any time after that and says nothing about completion."""
+        return int(self.runtime.hsa.call("hsa_queue_load_read_index_scacquire", self.address))
+
+    @property
+    def write_index(self) -> int:
+        """Packets that were ever reserved."""
+        return int(self.runtime.hsa.call("hsa_queue_load_write_index_relaxed", self.address))
+
+    def memory_fault(self, agent: int, address: int) -> None:
+        """The runtime reported a memory fault of `agent`; it does not say whose, so all its queues fail."""
+        if agent == self.agent.handle:
+            self._fail(Status.HSA_STATUS_ERROR_MEMORY_FAULT, f"memory fault at {address:#x}")
+
+    def _error(self, status: int, _queue: int, _data: object) -> None:
+        self._fail(status, self.runtime.fault_text())
+
+    def _fail(self, status: int, detail: str) -> None:
+        """Keep the first failure, and now: later the queue may be gone, and the indices with it.
+
+        HSA does not say which packet failed. A stopped packet processor has not moved past it; where it moved
+        on early (the read index may), the last packet reserved is the nearest guess.
+        """
+        if self._failure is None and not self.closed:
+            self._failure = _Failure(status, detail, min(self.read_index, max(self.write_index - 1, 0)))
+
+    def _failed(self, failure: _Failure) -> QueueFailed:
+        at = f"packet {failure.packet}{self._describe(failure.packet)}"
+        return QueueFailed(
+            "RL1001",
+            where=f"queue {self.id} on {self.agent.target}, {at}",
+            seen=status_text(failure.status) + (f": {failure.detail}" if failure.detail else ""),
+            allowed="HSA_STATUS_SUCCESS (0x0)",
+            do="close this queue and what waits on it, and make a new one; nothing pending will finish",
+        )
+
+    def _describe(self, index: int) -> str:
+        for first, last, describe in reversed(self._batches):
+            if first <= index <= last:
+                return f" ({describe(index - first)})"
+        return ""
+
+    def _checked_batch(self, packets: NDArray[Any]) -> NDArray[np.uint32]:
+        batch = np.ascontiguousarray(packets)
+        if batch.ndim == 1:
+            batch = batch.reshape(1, -1)
+        if batch.dtype != np.uint32 or batch.ndim != 2 or batch.shape[1] != PACKET_WORDS:
+            seen = f"{batch.dtype} of shape {batch.shape}"
+            raise self._refused(seen, "uint32 rows of 16 words")
+        if not 1 <= len(batch) <= self.packets:
+            raise self._refused(f"a batch of {len(batch)} packets", f"1 to {self.packets}, the ring's size")
+        return batch
+
+    def _wait_for_space(self, wanted: int, timeout_s: float) -> None:
+        """Returns once `wanted` slots are free; nothing is reserved before."""
+        started = time.monotonic()
+        pause = 0.0
+        while True:
+            free = self.packets - (self.write_index - self.read_index)
+            if wanted <= free:
+                return
+            self.check()
+            after = time.monotonic() - started
+            if after >= timeout_s:
+                raise self._full(wanted, free, timeout_s)
+            time.sleep(pause)
+            pause = min(0.001, pause + 0.00005)
+
+    def _full(self, wanted: int, free: int, after: float) -> ReplayTimeout:
+        return ReplayTimeout(
+            "RL1102",
+            where=f"ring of queue {self.id} on {self.agent.target}",
+            seen=f"{free} free slots after {after:g} s",
+            allowed=f"{wanted} free slots for the batch (nothing was reserved)",
+            do="wait for earlier work, or make the queue larger",
+        )
+
+    def _refused(self, seen: str, allowed: str) -> HsaError:
+        return HsaError(
+            "RL0910", where=repr(self), seen=seen, allowed=allowed, do="see the queue's documentation"
+        )
+
+    def _check_size(self, packets: int) -> None:
+        smallest, largest = self.agent.queue_min_size, self.agent.queue_max_size
+        if packets < 1 or packets & (packets - 1) or not smallest <= packets <= largest:
+            allowed = f"a power of two from {smallest} to {largest}"
+            raise HsaError(
+                "RL0910",
+                where=f"queue on {self.agent.target}",
+                seen=f"{packets} packets",
+                allowed=allowed,
+                do="round up",
+            )
+
+    def _release(self) -> None:
+        self.runtime.hsa.check("hsa_queue_destroy", self.address)

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A signal: one 64-bit value that host and device see, and a wait that always ends.
+
+HSA waits may return early and with the condition unmet, so every wait loops on the value. Between slices a
+wait calls `poll`, which raises when the device can no longer get there (`Queue.check`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from ctypes import byref
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from redline.errors import ReplayTimeout
+from redline.hsa.abi import HSA_WAIT_STATE_BLOCKED, SignalCondition, hsa_signal_t
+from redline.hsa.handle import Handle
+
+if TYPE_CHECKING:
+    from redline.hsa.agent import Agent
+
+SLICE_SECONDS = 0.01  # how late a wait may notice that its queue failed
+
+
+class Signal(Handle):
+    """`store`, `load`, and a wait with a deadline."""
+
+    def __init__(self, agent: Agent, initial: int = 1) -> None:
+        super().__init__(agent.runtime)
+        agent.runtime.require_open()
+        handle = hsa_signal_t()
+        self.runtime.hsa.check("hsa_signal_create", initial, 0, None, byref(handle))
+        self.handle = handle.value
+
+    def __repr__(self) -> str:
+        return f"<Signal {self.handle:#x}>"
+
+    def store(self, value: int) -> None:
+        """Store with system release."""
+        self.runtime.require_open()
+        self.runtime.hsa.call("hsa_signal_store_screlease", self.handle, value)
+
+    def load(self) -> int:
+        """Load with system acquire."""
+        self.runtime.require_open()
+        return int(self.runtime.hsa.call("hsa_signal_load_scacquire", self.handle))
+
+    def wait_below(self, limit: int, timeout_s: float, poll: Callable[[], None] | None = None) -> int:
+        """Wait until the value is below `limit` and return it; `ReplayTimeout` after `timeout_s` seconds."""
+        started = time.monotonic()
+        while True:
+            left = timeout_s - (time.monotonic() - started)
+            value = self._wait_once(limit, min(max(left, 0.0), SLICE_SECONDS))
+            if value < limit:
+                return value
+            if poll is not None:
+                poll()
+            if left <= 0:
+                raise self._timeout(limit, value, timeout_s)
+
+    def _wait_once(self, limit: int, seconds: float) -> int:
+        self.runtime.require_open()
+        return int(
+            self.runtime.hsa.call(
+                "hsa_signal_wait_scacquire",
+                self.handle,
+                SignalCondition.HSA_SIGNAL_CONDITION_LT,
+                limit,
+                int(seconds * self._ticks_per_second),
+                HSA_WAIT_STATE_BLOCKED,
+            )
+        )
+
+    @cached_property
+    def _ticks_per_second(self) -> int:
+        return self.runtime.ticks_per_second()
+
+    def _timeout(self, limit: int, seen: int, after: float) -> ReplayTimeout:
+        return ReplayTimeout(
+            "RL1101",
+            where=f"wait for signal {self.handle:#x}",
+            seen=f"value {seen} after {after:g} s",
+            allowed=f"a value below {limit}",
+            do="the work is in flight: wait again with a longer timeout, or close the queue to abandon it",
+        )
+
+    def _release(self) -> None:
+        self.runtime.hsa.check("hsa_signal_destroy", self.handle)
