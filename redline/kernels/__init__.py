@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fourteen example kernels: LLVM IR sources, the build, their table (`SPECS`) and what they compute (`oracles`).
+"""Fourteen example kernels: LLVM IR sources, the build, their table (`SPECS`) and their oracles.
 
 >>> import redline.kernels as kernels
 >>> kernels.source("saxpy").name
@@ -54,7 +54,7 @@ def build_all(
     names: Sequence[str] = NAMES,
     progress: Progress | None = None,
 ) -> dict[tuple[str, str, int], bytes]:
-    """The code objects of many kernels by (name, target, wave); whatever the cache lacks is compiled in one child.
+    """The code objects of many kernels by (name, target, wave), what the cache lacks compiled in one child.
 
     `progress(done, total)` is called as objects become ready.
     """

@@ -8,7 +8,8 @@
 ;     f32 slope, f32 shift, f32 low, f32 high, u64 stamp, u32 n, u16 tag, 10 bytes of padding and reserve.
 ; Any grid and any block serve, partial workgroups too: the kernel reads its extents from the hidden arguments of code
 ; object version 5 and strides over the elements. Work-item 0 leaves what it saw in geometry, 16 words:
-;     block counts x y z, group sizes x y z, remainders x y z, grid dimensions, work-items, tag, stamp low, stamp high, n, 0.
+;     block counts x y z, group sizes x y z, remainders x y z, grid dimensions,
+;     work-items, tag, stamp low, stamp high, n, 0.
 target datalayout = "e-m:e-p:64:64-p1:64:64-p2:32:32-p3:32:32-p4:64:64-p5:32:32-p6:32:32-p7:160:256:256:32-p8:128:128:128:48-p9:192:256:256:32-i64:64-v16:16-v24:32-v32:32-v48:64-v96:128-v192:256-v256:256-v512:512-v1024:1024-v2048:2048-n32:64-S32-A5-G1-ni:7:8:9"
 target triple = "amdgcn-amd-amdhsa"
 
