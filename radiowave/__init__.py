@@ -11,10 +11,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from radiowave.code_object import CodeObject as CodeObject
+    from radiowave.code_object import KernelFacts as KernelFacts
     from radiowave.compile import CompileJob as CompileJob
     from radiowave.compile import compile_file as compile_file
     from radiowave.compile import compile_ir as compile_ir
     from radiowave.compile import compile_many as compile_many
+    from radiowave.descriptor import Descriptor as Descriptor
     from radiowave.disassemble import Disassembler as Disassembler
     from radiowave.disassemble import Instruction as Instruction
     from radiowave.errors import CodeObjectError as CodeObjectError
@@ -23,13 +26,18 @@ if TYPE_CHECKING:
     from radiowave.errors import ToolchainError as ToolchainError
     from radiowave.errors import UnsupportedTarget as UnsupportedTarget
     from radiowave.link import link as link
+    from radiowave.metadata import Argument as Argument
     from radiowave.targets import TARGETS as TARGETS
 
 _HOME = {
+    "Argument": "metadata",
+    "CodeObject": "code_object",
     "CodeObjectError": "errors",
     "CompileJob": "compile",
+    "Descriptor": "descriptor",
     "Disassembler": "disassemble",
     "Instruction": "disassemble",
+    "KernelFacts": "code_object",
     "LinkError": "errors",
     "RadiowaveError": "errors",
     "TARGETS": "targets",
