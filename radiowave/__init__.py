@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from radiowave.link import link as link
     from radiowave.metadata import Argument as Argument
     from radiowave.targets import TARGETS as TARGETS
+    from radiowave.toolchain import Tool as Tool
+    from radiowave.toolchain import find_tools as find_tools
 
 _HOME = {
     "Argument": "metadata",
@@ -41,11 +43,13 @@ _HOME = {
     "LinkError": "errors",
     "RadiowaveError": "errors",
     "TARGETS": "targets",
+    "Tool": "toolchain",
     "ToolchainError": "errors",
     "UnsupportedTarget": "errors",
     "compile_file": "compile",
     "compile_ir": "compile",
     "compile_many": "compile",
+    "find_tools": "toolchain",
     "link": "link",
 }
 

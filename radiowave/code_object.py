@@ -153,7 +153,9 @@ def _refuse_bundles(data: bytes) -> None:
 
 def _version(elf: e.Elf) -> int:
     if elf.machine != e.EM_AMDGPU:
-        raise _refused("RW0303", "ELF header e_machine", str(elf.machine), f"{e.EM_AMDGPU} (AMDGPU)")
+        seen = f"machine {elf.machine}: not an AMDGPU object"
+        do = "pass the code object for the GPU, not the host's program or library"
+        raise _refused("RW0303", "ELF header e_machine", seen, f"{e.EM_AMDGPU} (AMDGPU)", do)
     # Byte 7 itself: ELF readers know 64 under the name of another system.
     if elf.ident[7] != e.ELFOSABI_AMDGPU_HSA:
         allowed = f"{e.ELFOSABI_AMDGPU_HSA} (HSA)"

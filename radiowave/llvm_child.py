@@ -9,12 +9,14 @@ answered in order on stdout as soon as it is done (what `compile.py` uses), or o
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import llvmlite
 import llvmlite.binding as llvm
 
 from radiowave.child import pack_message, private_stdout, read_message
@@ -125,6 +127,11 @@ def _compile_file(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _versions() -> dict[str, str]:
+    numbers = ".".join(str(number) for number in llvm.llvm_version_info)
+    return {"llvmlite": llvmlite.__version__, "llvm": numbers, "path": str(Path(llvmlite.__file__).parent)}
+
+
 def main() -> int:
     """Batch mode without arguments, else one file."""
     parser = argparse.ArgumentParser(prog="python -m radiowave.llvm_child", description=__doc__)
@@ -133,7 +140,11 @@ def main() -> int:
     parser.add_argument("--wave", type=int, choices=(32, 64), default=32)
     parser.add_argument("--code-object-version", type=int, choices=(4, 5, 6))
     parser.add_argument("-o", "--output", type=Path, help="where to write the relocatable object")
+    parser.add_argument("--versions", action="store_true", help="print the versions as JSON and end")
     arguments = parser.parse_args()
+    if arguments.versions:
+        print(json.dumps(_versions()))
+        return 0
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     return _compile_file(arguments) if arguments.source else _serve()

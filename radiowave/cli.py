@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command `radiowave`: compile, inspect, disassemble, and show the tools found. Needs no GPU."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from radiowave.code_object import CodeObject, KernelFacts
+from radiowave.compile import compile_file
+from radiowave.disassemble import Disassembler, Instruction
+from radiowave.errors import RadiowaveError, UnsupportedTarget
+from radiowave.inspection import SCHEMA, as_json, as_lines
+from radiowave.toolchain import Tool, find_tools
+
+OK, FINDINGS, USAGE = 0, 1, 2
+
+EPILOG = "Exit codes: 0 ok, 1 the input has a fault or a tool is missing, 2 usage."
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; its exit code."""
+    arguments = _parser().parse_args(argv)
+    try:
+        code: int = arguments.run(arguments)
+    except BrokenPipeError:  # the reader, `head` for one, has seen enough
+        sys.stdout = None
+        return OK
+    except RadiowaveError as error:
+        print(f"radiowave: {error}", file=sys.stderr)
+        return USAGE if isinstance(error, UnsupportedTarget) else FINDINGS
+    except (OSError, UnicodeDecodeError) as error:
+        print(f"radiowave: {error}", file=sys.stderr)
+        return USAGE
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="radiowave", description=__doc__, epilog=EPILOG)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    build = _command(commands, "compile", "Compile an LLVM IR file into a linked code object.", _compile)
+    build.add_argument("source", type=Path, metavar="SRC.ll")
+    build.add_argument("--target", required=True, help="gfx1201, for example")
+    build.add_argument("--wave", type=int, default=32, choices=(32, 64))
+    build.add_argument("--code-object-version", type=int, choices=(4, 5, 6))
+    build.add_argument("-o", "--output", type=Path, required=True)
+
+    inspect = _command(
+        commands, "inspect", "Show the kernels, arguments and descriptors of an object.", _inspect
+    )
+    inspect.add_argument("file", type=Path)
+
+    listing = _command(commands, "disassemble", "Show the machine code of an object's kernels.", _disassemble)
+    listing.add_argument("file", type=Path)
+    listing.add_argument("--kernel", help="this kernel alone")
+
+    _command(commands, "tools", "Show which compilers and disassemblers were found, and where.", _tools)
+    return parser
+
+
+def _command(commands: Any, name: str, purpose: str, run: Any) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=purpose, description=purpose, epilog=EPILOG
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON with a schema field")
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _compile(arguments: argparse.Namespace) -> int:
+    linked = compile_file(
+        arguments.source,
+        target=arguments.target,
+        wave=arguments.wave,
+        code_object_version=arguments.code_object_version,
+    )
+    code_object = CodeObject.parse(linked)
+    arguments.output.parent.mkdir(parents=True, exist_ok=True)
+    arguments.output.write_bytes(linked)
+    if arguments.json:
+        _print_json({**as_json(code_object), "output": str(arguments.output)})
+    else:
+        kernels = ", ".join(code_object.kernels) or "no kernels"
+        print(f"{arguments.output}  {len(linked)} bytes  {code_object.target}  {kernels}")
+        print(f"sha256 {code_object.sha256}")
+    return OK
+
+
+def _inspect(arguments: argparse.Namespace) -> int:
+    code_object = CodeObject.parse(arguments.file.read_bytes())
+    if arguments.json:
+        _print_json(as_json(code_object))
+    else:
+        print("\n".join(as_lines(code_object)))
+    return OK
+
+
+def _disassemble(arguments: argparse.Namespace) -> int:
+    code_object = CodeObject.parse(arguments.file.read_bytes())
+    kernels = [code_object.kernel(arguments.kernel)] if arguments.kernel else code_object.kernels.values()
+    with Disassembler() as disassembler:
+        listings = {
+            kernel.name: disassembler.decode(
+                code_object.code(kernel), kernel.entry_va, code_object.target, kernel.wave
+            )
+            for kernel in kernels
+        }
+    if arguments.json:
+        rows = {name: [i._asdict() for i in listing] for name, listing in listings.items()}
+        _print_json({"schema": SCHEMA, "target": code_object.target, "kernels": rows})
+    else:
+        for name, listing in listings.items():
+            print("\n".join(_listing(code_object, code_object.kernels[name], listing)))
+    complete = all(i.text for listing in listings.values() for i in listing)
+    return OK if complete else FINDINGS
+
+
+def _listing(code_object: CodeObject, kernel: KernelFacts, found: list[Instruction]) -> Iterator[str]:
+    code = code_object.code(kernel)
+    yield f"{kernel.name}:  {code_object.target} wave{kernel.wave}"
+    for pc, length, text in found:
+        at = pc - kernel.entry_va
+        words = [code[word : word + 4][::-1].hex() for word in range(at, at + length, 4)]
+        yield f"  {pc:#8x}  {' '.join(words):26}  {text or 'does not decode; the rest is not shown'}"
+
+
+def _tools(arguments: argparse.Namespace) -> int:
+    tools = find_tools()
+    if arguments.json:
+        _print_json({"schema": SCHEMA, "tools": [tool.__dict__ for tool in tools]})
+    else:
+        print("\n".join(line for tool in tools for line in _tool_lines(tool)))
+    return OK
+
+
+def _tool_lines(tool: Tool) -> Iterator[str]:
+    yield f"{tool.name}: {tool.path or 'not found'}"
+    yield f"  {tool.purpose}"
+    if tool.path:
+        yield f"  {tool.version}"
+    else:
+        yield from (f"  looked at {place}" for place in tool.looked)
+
+
+def _print_json(document: dict[str, Any]) -> None:
+    print(json.dumps(document, indent=2))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
