@@ -12,7 +12,7 @@ import signal
 import struct
 import sys
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 import msgpack
 
@@ -54,7 +54,7 @@ def pack_message(message: object) -> bytes:
     return _LENGTH.pack(len(body)) + body
 
 
-def read_message(stream: BinaryIO) -> Any | None:
+def read_message(stream: IO[bytes]) -> Any | None:
     """The next message, or None where the stream ends."""
     head = stream.read(_LENGTH.size)
     if len(head) < _LENGTH.size:
@@ -64,7 +64,7 @@ def read_message(stream: BinaryIO) -> Any | None:
     return msgpack.unpackb(body, strict_map_key=False) if len(body) == nbytes else None
 
 
-def private_stdout() -> BinaryIO:
+def private_stdout() -> IO[bytes]:
     """The child's stdout for messages alone; what LLVM prints to descriptor 1 goes to stderr from now on."""
     stream = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)

@@ -50,9 +50,7 @@ def _parser() -> argparse.ArgumentParser:
     build.add_argument("--code-object-version", type=int, choices=(4, 5, 6))
     build.add_argument("-o", "--output", type=Path, required=True)
 
-    inspect = _command(
-        commands, "inspect", "Show the kernels, arguments and descriptors of an object.", _inspect
-    )
+    inspect = _command(commands, "inspect", "Show the kernels, arguments and descriptors of an object.", _inspect)
     inspect.add_argument("file", type=Path)
 
     listing = _command(commands, "disassemble", "Show the machine code of an object's kernels.", _disassemble)
@@ -64,9 +62,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _command(commands: Any, name: str, purpose: str, run: Any) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = commands.add_parser(
-        name, help=purpose, description=purpose, epilog=EPILOG
-    )
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=purpose, description=purpose, epilog=EPILOG)
     parser.add_argument("--json", action="store_true", help="print JSON with a schema field")
     parser.set_defaults(run=run)
     return parser
@@ -105,9 +101,7 @@ def _disassemble(arguments: argparse.Namespace) -> int:
     kernels = [code_object.kernel(arguments.kernel)] if arguments.kernel else code_object.kernels.values()
     with Disassembler() as disassembler:
         listings = {
-            kernel.name: disassembler.decode(
-                code_object.code(kernel), kernel.entry_va, code_object.target, kernel.wave
-            )
+            kernel.name: disassembler.decode(code_object.code(kernel), kernel.entry_va, code_object.target, kernel.wave)
             for kernel in kernels
         }
     if arguments.json:

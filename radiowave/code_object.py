@@ -205,9 +205,7 @@ def _kernel(row: KernelMetadata, image: LoadImage, symbols: _Symbols) -> KernelF
     symbol = symbols.named.get(row.symbol)
     if symbol is None:
         seen = f"no symbol {row.symbol[:200]!r}"
-        raise _refused(
-            "RW0309", where, seen, "the descriptor's symbol in .symtab or .dynsym", "do not strip it"
-        )
+        raise _refused("RW0309", where, seen, "the descriptor's symbol in .symtab or .dynsym", "do not strip it")
     descriptor = _descriptor(symbol.value, image, where)
     _cross_check(row, descriptor, where)
     entry = symbol.value + descriptor.entry_offset

@@ -9,14 +9,14 @@ in this process (`link.py`). Does not cache; who calls it does.
 from __future__ import annotations
 
 import hashlib
-import io
 import shlex
 import subprocess
 import tempfile
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from radiowave.child import command, environment, how_it_ended, pack_message, read_message
 from radiowave.errors import ToolchainError
@@ -55,74 +55,95 @@ def compile_ir(text: str, *, target: str, wave: int = 32, code_object_version: i
     return compile_many([CompileJob(text, target, wave, code_object_version)])[0]
 
 
-def compile_file(
-    path: str | Path, *, target: str, wave: int = 32, code_object_version: int | None = None
-) -> bytes:
+def compile_file(path: str | Path, *, target: str, wave: int = 32, code_object_version: int | None = None) -> bytes:
     """The linked code object of one LLVM IR file."""
     text = Path(path).read_text(encoding="utf-8")
     return compile_many([CompileJob(text, target, wave, code_object_version, label=str(path))])[0]
 
 
-def compile_many(jobs: Sequence[CompileJob]) -> list[bytes]:
-    """The linked code objects of many modules, compiled one after another in one child process."""
-    return [link(relocatable) for relocatable in compile_relocatable(jobs)]
+def compile_many(jobs: Sequence[CompileJob], progress: Callable[[int], None] | None = None) -> list[bytes]:
+    """The linked code objects of many modules, compiled one after another in one child process.
+
+    `progress(done)` is called after each. A failure fails the batch and names its job.
+    """
+    linked: list[bytes] = []
+    for relocatable in _relocatables(jobs):
+        linked.append(link(relocatable))
+        if progress is not None:
+            progress(len(linked))
+    return linked
 
 
 def compile_relocatable(jobs: Sequence[CompileJob]) -> list[bytes]:
-    """The relocatable objects as LLVM wrote them, one per job. Any failure fails the batch and names its
-    job."""
+    """The relocatable objects as LLVM wrote them, one per job."""
+    return list(_relocatables(jobs))
+
+
+def _relocatables(jobs: Sequence[CompileJob]) -> Iterator[bytes]:
     for job in jobs:
         job.check()
     if not jobs:
-        return []
-    done = _run_child(jobs)
-    replies = io.BytesIO(done.stdout)
-    return [_relocatable(job, read_message(replies), done) for job in jobs]
+        return
+    with _Compiler(jobs) as compiler:
+        for job in jobs:
+            yield compiler.next_object(job)
 
 
-def _run_child(jobs: Sequence[CompileJob]) -> subprocess.CompletedProcess[bytes]:
-    request = b"".join(
-        pack_message({"text": j.text, "target": j.target, "wave": j.wave, "version": j.code_object_version})
-        for j in jobs
-    )
-    seconds = SECONDS_TO_START + SECONDS_PER_JOB * len(jobs)
-    try:
-        return subprocess.run(
+class _Compiler:
+    """One child process and its answers. The jobs lie in a file, so the child can never block us."""
+
+    def __init__(self, jobs: Sequence[CompileJob]) -> None:
+        self._seconds = SECONDS_TO_START + SECONDS_PER_JOB * len(jobs)
+        self._files = ExitStack()
+        requests = self._files.enter_context(tempfile.TemporaryFile())
+        self._stderr = self._files.enter_context(tempfile.TemporaryFile())
+        for job in jobs:
+            request = {"text": job.text, "target": job.target, "wave": job.wave, "version": job.code_object_version}
+            requests.write(pack_message(request))
+        requests.seek(0)
+        self._process = subprocess.Popen(
             command("radiowave.llvm_child"),
-            input=request,
-            capture_output=True,
+            stdin=requests,
+            stdout=subprocess.PIPE,
+            stderr=self._stderr,
             env=environment(),
-            timeout=seconds,
-            check=False,
         )
-    except subprocess.TimeoutExpired as expired:
-        answered = _count(expired.stdout or b"")
-        job = jobs[min(answered, len(jobs) - 1)]
-        raise ToolchainError(
-            "RW0105",
-            where=f"compiling {job.label} for {job.target} wave{job.wave}",
-            seen=f"no answer after {seconds:.0f} s",
-            allowed=f"{SECONDS_PER_JOB:.0f} s a job",
-            do=f"repeat with: {_repeat(job)}",
-        ) from None
+        self._is_late = threading.Event()
+        self._watchdog = threading.Timer(self._seconds, self._give_up)
+        self._watchdog.daemon = True
+        self._watchdog.start()
 
+    def __enter__(self) -> _Compiler:
+        return self
 
-def _count(stream: bytes) -> int:
-    replies, count = io.BytesIO(stream), 0
-    while read_message(replies) is not None:
-        count += 1
-    return count
+    def __exit__(self, *error: object) -> None:
+        self._watchdog.cancel()
+        self._process.kill()
+        self._process.communicate()
+        self._files.close()
 
+    def _give_up(self) -> None:
+        self._is_late.set()
+        self._process.kill()
 
-def _relocatable(job: CompileJob, reply: Any, done: subprocess.CompletedProcess[bytes]) -> bytes:
-    if reply is None:
-        printed = done.stderr.decode(errors="replace").strip()[-2000:]
-        ended = how_it_ended(done.returncode)
-        raise _failed("RW0101", job, f"the compiler ended with {ended}: {printed or 'it printed nothing'}")
-    if "object" not in reply:
-        raise _failed("RW0106" if reply["mismatch"] else "RW0101", job, reply["error"].strip())
-    relocatable: bytes = reply["object"]
-    return relocatable
+    def next_object(self, job: CompileJob) -> bytes:
+        """The object of the next job, in order."""
+        assert self._process.stdout is not None
+        answer = read_message(self._process.stdout)
+        if answer is None:
+            raise self._ended(job)
+        if "object" not in answer:
+            raise _failed("RW0106" if answer["mismatch"] else "RW0101", job, answer["error"].strip())
+        relocatable: bytes = answer["object"]
+        return relocatable
+
+    def _ended(self, job: CompileJob) -> ToolchainError:
+        ended = how_it_ended(self._process.wait())
+        if self._is_late.is_set():
+            return _failed("RW0105", job, f"no answer after {self._seconds:g} s")
+        self._stderr.seek(0)
+        printed = self._stderr.read().decode(errors="replace").strip()[-2000:]
+        return _failed("RW0101", job, f"the compiler ended with {ended}: {printed or 'it printed nothing'}")
 
 
 def _failed(code: str, job: CompileJob, seen: str) -> ToolchainError:

@@ -179,9 +179,7 @@ class _Child:
         )
 
     def _missing(self) -> ToolchainError:
-        looked = "; ".join(
-            f"{source}: {path} ({problem})" for source, path, problem in self.greeting["looked"]
-        )
+        looked = "; ".join(f"{source}: {path} ({problem})" for source, path, problem in self.greeting["looked"])
         return ToolchainError(
             "RW0102",
             where=WHERE,

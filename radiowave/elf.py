@@ -212,9 +212,7 @@ def _name(elf: Elf, strings: bytes, at: int, where: str) -> str:
     end = strings.find(b"\0", at, at + MAX_NAME_BYTES) if at < len(strings) else -1
     if end < 0:
         seen = f"a name at {at:#x} without an end"
-        raise elf.error(
-            "RW0307", where, seen, f"below {MAX_NAME_BYTES} bytes, inside {len(strings):#x} bytes"
-        )
+        raise elf.error("RW0307", where, seen, f"below {MAX_NAME_BYTES} bytes, inside {len(strings):#x} bytes")
     # A mangled name is ASCII; whatever else stands there must still print.
     return strings[at:end].decode("utf-8", errors="backslashreplace")
 

@@ -23,7 +23,6 @@ CODES: dict[str, str] = {
     "RW0105": "the compiler process did not finish in time",
     "RW0106": "the source does not fit the requested target, wave size or code object version",
     "RW0107": "the disassembler refused a request",
-    "RW0108": "the compiler is not installed",
     "RW0201": "unknown target",
     "RW0202": "unknown wave size",
     "RW0203": "unsupported code object version",
@@ -65,9 +64,7 @@ class RadiowaveError(Exception):
         return _rebuild, (type(self), self.code, self.where, self.seen, self.allowed, self.do)
 
 
-def _rebuild(
-    kind: type[RadiowaveError], code: str, where: str, seen: str, allowed: str, do: str
-) -> RadiowaveError:
+def _rebuild(kind: type[RadiowaveError], code: str, where: str, seen: str, allowed: str, do: str) -> RadiowaveError:
     return kind(code, where=where, seen=seen, allowed=allowed, do=do)
 
 

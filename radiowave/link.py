@@ -227,9 +227,7 @@ def _placed_symbols(source: _Object) -> Iterator[Placed]:
             output, offset = source.placed[symbol.section]
             yield Placed(symbol, output, offset + symbol.value)
         elif symbol.section >= e.SHN_LORESERVE:
-            raise _misfit(
-                "RW0404", f"symbol {symbol.name}", f"section {symbol.section:#x}", "a section of this object"
-            )
+            raise _misfit("RW0404", f"symbol {symbol.name}", f"section {symbol.section:#x}", "a section of this object")
 
 
 def _apply(

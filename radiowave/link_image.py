@@ -287,15 +287,11 @@ def _elf_hash(name: bytes) -> int:
     return value
 
 
-def _segment(
-    kind: int, flags: int, offset: int, address: int, in_file: int, in_memory: int, align: int
-) -> bytes:
+def _segment(kind: int, flags: int, offset: int, address: int, in_file: int, in_memory: int, align: int) -> bytes:
     return e.PHDR.pack(kind, flags, offset, address, address, in_file, in_memory, align)
 
 
-def _segment_over(
-    kind: int, flags: int, outputs: list[Output], align: int, *, from_start: bool = False
-) -> bytes:
+def _segment_over(kind: int, flags: int, outputs: list[Output], align: int, *, from_start: bool = False) -> bytes:
     first, last = outputs[0], outputs[-1]
     offset, address = (0, 0) if from_start else (first.offset, first.address)
     in_file = last.offset + (0 if last.type == e.SHT_NOBITS else last.nbytes) - offset

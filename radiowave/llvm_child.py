@@ -38,9 +38,7 @@ def compile_one(text: str, target: str, wave: int, version: int | None) -> bytes
     _check_attributes(text, target, wave)
     module = _parse(f'target datalayout = "{layout}" target triple = "{TRIPLE}" ', text)
     if module.triple != TRIPLE or module.data_layout != layout:
-        raise SourceMismatchError(
-            f"source is for {module.triple} {module.data_layout}, not {TRIPLE} {layout}"
-        )
+        raise SourceMismatchError(f"source is for {module.triple} {module.data_layout}, not {TRIPLE} {layout}")
     if version is not None or VERSION_FLAG not in text:
         module.link_in(llvm.parse_assembly(_version_module(layout, version or 5)))
     module.verify()
@@ -70,13 +68,9 @@ def _check_attributes(text: str, target: str, wave: int) -> None:
         if cpu != target:
             raise SourceMismatchError(f'a function says "target-cpu"="{cpu}", not {target}')
     for features in re.findall(r'"target-features"="([^"]*)"', text):
-        named = {
-            f"wavefrontsize{size}" for size in (32, 64) if f"+wavefrontsize{size}" in features.split(",")
-        }
+        named = {f"wavefrontsize{size}" for size in (32, 64) if f"+wavefrontsize{size}" in features.split(",")}
         if named - {f"wavefrontsize{wave}"}:
-            raise SourceMismatchError(
-                f"a function asks for {' '.join(sorted(named))}, not wavefrontsize{wave}"
-            )
+            raise SourceMismatchError(f"a function asks for {' '.join(sorted(named))}, not wavefrontsize{wave}")
 
 
 def _version_module(layout: str, version: int) -> str:

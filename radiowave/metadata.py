@@ -125,9 +125,7 @@ def parse_metadata(payload: bytes) -> Metadata:
     try:
         document = msgpack.unpackb(payload)
     except (ValueError, TypeError, OverflowError, RecursionError, msgpack.UnpackException) as error:
-        raise _malformed(
-            "metadata note", f"{type(error).__name__}: {error}"[:300], "one msgpack document"
-        ) from None
+        raise _malformed("metadata note", f"{type(error).__name__}: {error}"[:300], "one msgpack document") from None
     root = _Map("metadata", document)
     version = root.integers("amdhsa.version", 2)
     assert version is not None
@@ -216,9 +214,7 @@ class _Map:
         if value is _REQUIRED:
             raise _malformed(f"{self.where} {key}", "nothing", f"a {kind.__name__}")
         if value is not default and type(value) is not kind:  # a bool is no integer here
-            raise _malformed(
-                f"{self.where} {key}", f"{type(value).__name__} {value!r}"[:200], f"a {kind.__name__}"
-            )
+            raise _malformed(f"{self.where} {key}", f"{type(value).__name__} {value!r}"[:200], f"a {kind.__name__}")
         return value
 
     def integer(self, key: str, *, most: int = U32, default: Any = _REQUIRED) -> int:

@@ -57,9 +57,7 @@ def _llvmlite() -> Tool:
     purpose = "compiles LLVM IR for the GPU"
     arguments = command("radiowave.llvm_child", "--versions")
     try:
-        printed = subprocess.run(
-            arguments, capture_output=True, env=environment(), timeout=SECONDS, check=True
-        ).stdout
+        printed = subprocess.run(arguments, capture_output=True, env=environment(), timeout=SECONDS, check=True).stdout
         found = json.loads(printed)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         return Tool("llvmlite", purpose, None, str(error), ("llvmlite in this Python",))
@@ -70,9 +68,7 @@ def _llvmlite() -> Tool:
 def _clang() -> Tool:
     names = [f"clang-{version}" for version in SYSTEM_VERSIONS]
     rocm = [os.path.join(root, "lib/llvm/bin/clang") for root in _rocm_roots()]
-    return _program(
-        "clang", "compiles HIP and OpenCL sources; not needed here", "RADIOWAVE_CLANG", rocm, names
-    )
+    return _program("clang", "compiles HIP and OpenCL sources; not needed here", "RADIOWAVE_CLANG", rocm, names)
 
 
 def _hipcc() -> Tool:
@@ -95,9 +91,7 @@ def _program(name: str, purpose: str, variable: str, paths: Sequence[str], names
     return Tool(name, purpose, None, "not found", tuple(looked))
 
 
-def _candidates(
-    variable: str, paths: Sequence[str], names: Sequence[str]
-) -> Iterator[tuple[str, str | None]]:
+def _candidates(variable: str, paths: Sequence[str], names: Sequence[str]) -> Iterator[tuple[str, str | None]]:
     """Each place in words, and the program there if there is one. The environment variable decides alone."""
     chosen = os.environ.get(variable)
     if chosen:
