@@ -14,9 +14,10 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from radiowave.child import command, environment, how_it_ended, pack_message, read_message
 from radiowave.errors import ToolchainError
@@ -84,43 +85,47 @@ def _relocatables(jobs: Sequence[CompileJob]) -> Iterator[bytes]:
         job.check()
     if not jobs:
         return
-    with _Compiler(jobs) as compiler:
+    with _compiler(jobs) as compiler:
         for job in jobs:
             yield compiler.next_object(job)
 
 
-class _Compiler:
-    """One child process and its answers. The jobs lie in a file, so the child can never block us."""
-
-    def __init__(self, jobs: Sequence[CompileJob]) -> None:
-        self._seconds = SECONDS_TO_START + SECONDS_PER_JOB * len(jobs)
-        self._files = ExitStack()
-        requests = self._files.enter_context(tempfile.TemporaryFile())
-        self._stderr = self._files.enter_context(tempfile.TemporaryFile())
+@contextmanager
+def _compiler(jobs: Sequence[CompileJob]) -> Iterator[_Compiler]:
+    """A child process at work. The jobs lie in a file, so the child can never block us."""
+    with tempfile.TemporaryFile() as requests, tempfile.TemporaryFile() as printed:
         for job in jobs:
             request = {"text": job.text, "target": job.target, "wave": job.wave, "version": job.code_object_version}
             requests.write(pack_message(request))
         requests.seek(0)
-        self._process = subprocess.Popen(
+        with subprocess.Popen(
             command("radiowave.llvm_child"),
             stdin=requests,
             stdout=subprocess.PIPE,
-            stderr=self._stderr,
+            stderr=printed,
             env=environment(),
-        )
+        ) as process:
+            compiler = _Compiler(process, printed, SECONDS_TO_START + SECONDS_PER_JOB * len(jobs))
+            try:
+                yield compiler
+            finally:
+                compiler.stop()
+
+
+class _Compiler:
+    """The answers of one child process, and the watchdog that ends it when it takes too long."""
+
+    def __init__(self, process: subprocess.Popen[bytes], printed: IO[bytes], seconds: float) -> None:
+        self._process, self._printed, self._seconds = process, printed, seconds
         self._is_late = threading.Event()
-        self._watchdog = threading.Timer(self._seconds, self._give_up)
+        self._watchdog = threading.Timer(seconds, self._give_up)
         self._watchdog.daemon = True
         self._watchdog.start()
 
-    def __enter__(self) -> _Compiler:
-        return self
-
-    def __exit__(self, *error: object) -> None:
+    def stop(self) -> None:
+        """End the child, whatever it is doing."""
         self._watchdog.cancel()
         self._process.kill()
-        self._process.communicate()
-        self._files.close()
 
     def _give_up(self) -> None:
         self._is_late.set()
@@ -141,8 +146,8 @@ class _Compiler:
         ended = how_it_ended(self._process.wait())
         if self._is_late.is_set():
             return _failed("RW0105", job, f"no answer after {self._seconds:g} s")
-        self._stderr.seek(0)
-        printed = self._stderr.read().decode(errors="replace").strip()[-2000:]
+        self._printed.seek(0)
+        printed = self._printed.read().decode(errors="replace").strip()[-2000:]
         return _failed("RW0101", job, f"the compiler ended with {ended}: {printed or 'it printed nothing'}")
 
 
