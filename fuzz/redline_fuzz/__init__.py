@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random and hostile inputs for Redline, each judged by an oracle that shares nothing with what it judges.
+
+Here now, the executor's proof: random straight-line LLVM IR, compiled for the host and for each target and
+wave size, must give equal bits (`ir_run`). Read `ir_operations` (what programs are made of), `ir_programs`
+(how one is drawn), `ir_inputs` (data), `ir_modules` (kernel and host wrapping), `ir_host` and `bare_device`
+(the two sides), `ir_compare`.
+
+To add an operation, add a row to `ir_operations`; its docstring says what a row must promise.
+"""

@@ -1,0 +1,612 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rows that operations are made of, as LLVM IR text.
+
+Data only; `ir_operations` reads it and says what a row promises. A row starts with `name: result = operands`.
+Lines `$x in ...` list the choices of an immediate; the others are IR with `$r` for the result, `$a` `$b` `$c`
+for the operands and `$r.x` for temporaries. Capital words are filled in per type.
+"""
+
+# Over one integer type T of W bits; MASK is W - 1.
+INTEGER = """
+add: T = T T
+    $r = add T $a, $b
+sub: T = T T
+    $r = sub T $a, $b
+mul: T = T T
+    $r = mul T $a, $b
+and: T = T T
+    $r = and T $a, $b
+or: T = T T
+    $r = or T $a, $b
+xor: T = T T
+    $r = xor T $a, $b
+not: T = T
+    $r = xor T $a, -1
+neg: T = T
+    $r = sub T 0, $a
+shl: T = T T
+    $r.n = and T $b, MASK
+    $r = shl T $a, $r.n
+lshr: T = T T
+    $r.n = and T $b, MASK
+    $r = lshr T $a, $r.n
+ashr: T = T T
+    $r.n = and T $b, MASK
+    $r = ashr T $a, $r.n
+smin: T = T T
+    $r = call T @llvm.smin.S(T $a, T $b)
+smax: T = T T
+    $r = call T @llvm.smax.S(T $a, T $b)
+umin: T = T T
+    $r = call T @llvm.umin.S(T $a, T $b)
+umax: T = T T
+    $r = call T @llvm.umax.S(T $a, T $b)
+min3: T = T T T
+    $r.m = call T @llvm.smin.S(T $a, T $b)
+    $r = call T @llvm.smin.S(T $r.m, T $c)
+umax3: T = T T T
+    $r.m = call T @llvm.umax.S(T $a, T $b)
+    $r = call T @llvm.umax.S(T $r.m, T $c)
+maxmin: T = T T T
+    $r.m = call T @llvm.smax.S(T $a, T $b)
+    $r = call T @llvm.smin.S(T $r.m, T $c)
+med3: T = T
+    $r.m = call T @llvm.smax.S(T $a, T -20)
+    $r = call T @llvm.smin.S(T $r.m, T 1000)
+umed3: T = T
+    $r.m = call T @llvm.umax.S(T $a, T 12)
+    $r = call T @llvm.umin.S(T $r.m, T 1000)
+abs: T = T
+    $r = call T @llvm.abs.S(T $a, i1 false)
+ctpop: T = T
+    $r = call T @llvm.ctpop.S(T $a)
+ctlz: T = T
+    $r = call T @llvm.ctlz.S(T $a, i1 false)
+cttz: T = T
+    $r = call T @llvm.cttz.S(T $a, i1 false)
+bswap: T = T
+    $r = call T @llvm.bswap.S(T $a)
+bitreverse: T = T
+    $r = call T @llvm.bitreverse.S(T $a)
+fshl: T = T T T
+    $r = call T @llvm.fshl.S(T $a, T $b, T $c)
+fshr: T = T T T
+    $r = call T @llvm.fshr.S(T $a, T $b, T $c)
+uadd.sat: T = T T
+    $r = call T @llvm.uadd.sat.S(T $a, T $b)
+sadd.sat: T = T T
+    $r = call T @llvm.sadd.sat.S(T $a, T $b)
+usub.sat: T = T T
+    $r = call T @llvm.usub.sat.S(T $a, T $b)
+ssub.sat: T = T T
+    $r = call T @llvm.ssub.sat.S(T $a, T $b)
+ushl.sat: T = T T
+    $r.n = and T $b, MASK
+    $r = call T @llvm.ushl.sat.S(T $a, T $r.n)
+add3: T = T T T
+    $r.s = add T $a, $b
+    $r = add T $r.s, $c
+xor3: T = T T T
+    $r.s = xor T $a, $b
+    $r = xor T $r.s, $c
+or3: T = T T T
+    $r.s = or T $a, $b
+    $r = or T $r.s, $c
+xad: T = T T T
+    $r.s = xor T $a, $b
+    $r = add T $r.s, $c
+and_or: T = T T T
+    $r.s = and T $a, $b
+    $r = or T $r.s, $c
+mad: T = T T T
+    $r.p = mul T $a, $b
+    $r = add T $r.p, $c
+bfi: T = T T T
+    $r.x = and T $a, $b
+    $r.n = xor T $a, -1
+    $r.y = and T $r.n, $c
+    $r = or T $r.x, $r.y
+bcnt: T = T T
+    $r.n = call T @llvm.ctpop.S(T $a)
+    $r = add T $r.n, $b
+select: T = i1 T T
+    $r = select i1 $a, T $b, T $c
+icmp: i1 = T T
+    $p in eq ne ugt uge ult ule sgt sge slt sle
+    $r = icmp $p T $a, $b
+uaddo: T = T T
+    $r.p = call {T, i1} @llvm.uadd.with.overflow.S(T $a, T $b)
+    $r.v = extractvalue {T, i1} $r.p, 0
+    $r.o = extractvalue {T, i1} $r.p, 1
+    $r.z = zext i1 $r.o to T
+    $r = add T $r.v, $r.z
+usubo: T = T T
+    $r.p = call {T, i1} @llvm.usub.with.overflow.S(T $a, T $b)
+    $r.v = extractvalue {T, i1} $r.p, 0
+    $r.o = extractvalue {T, i1} $r.p, 1
+    $r.z = zext i1 $r.o to T
+    $r = sub T $r.v, $r.z
+saddo: i1 = T T
+    $r.p = call {T, i1} @llvm.sadd.with.overflow.S(T $a, T $b)
+    $r = extractvalue {T, i1} $r.p, 1
+ssubo: i1 = T T
+    $r.p = call {T, i1} @llvm.ssub.with.overflow.S(T $a, T $b)
+    $r = extractvalue {T, i1} $r.p, 1
+"""
+
+# Over one integer type T, tens of instructions each. Division by zero and MIN / -1 divide by one instead.
+DIVISION = """
+udiv: T = T T
+    $r.z = icmp eq T $b, 0
+    $r.d = select i1 $r.z, T 1, T $b
+    $r = udiv T $a, $r.d
+urem: T = T T
+    $r.z = icmp eq T $b, 0
+    $r.d = select i1 $r.z, T 1, T $b
+    $r = urem T $a, $r.d
+sdiv: T = T T
+    $r.z = icmp eq T $b, 0
+    $r.m = icmp eq T $b, -1
+    $r.l = icmp eq T $a, MIN
+    $r.v = and i1 $r.m, $r.l
+    $r.g = or i1 $r.z, $r.v
+    $r.d = select i1 $r.g, T 1, T $b
+    $r = sdiv T $a, $r.d
+srem: T = T T
+    $r.z = icmp eq T $b, 0
+    $r.m = icmp eq T $b, -1
+    $r.l = icmp eq T $a, MIN
+    $r.v = and i1 $r.m, $r.l
+    $r.g = or i1 $r.z, $r.v
+    $r.d = select i1 $r.g, T 1, T $b
+    $r = srem T $a, $r.d
+smulo: i1 = T T
+    $r.p = call {T, i1} @llvm.smul.with.overflow.S(T $a, T $b)
+    $r = extractvalue {T, i1} $r.p, 1
+umulo: i1 = T T
+    $r.p = call {T, i1} @llvm.umul.with.overflow.S(T $a, T $b)
+    $r = extractvalue {T, i1} $r.p, 1
+umulh: T = T T
+    $r.a = zext T $a to WIDE
+    $r.b = zext T $b to WIDE
+    $r.p = mul WIDE $r.a, $r.b
+    $r.h = lshr WIDE $r.p, W
+    $r = trunc WIDE $r.h to T
+smulh: T = T T
+    $r.a = sext T $a to WIDE
+    $r.b = sext T $b to WIDE
+    $r.p = mul WIDE $r.a, $r.b
+    $r.h = ashr WIDE $r.p, W
+    $r = trunc WIDE $r.h to T
+udivk: T = T
+    $k in 3 5 7 10 127 641 1000 12345
+    $r = udiv T $a, $k
+sremk: T = T
+    $k in 3 5 7 10 -7 64 641 -1000 12345
+    $r = srem T $a, $k
+"""
+
+# Over one float type T; I is the integer of the same width. minnum and maxnum leave two things open, a
+# signalling NaN and the order of -0 and +0: adding +0 to what is no NaN settles both.
+FLOAT = """
+fadd: T = T T
+    $r = fadd T $a, $b
+fsub: T = T T
+    $r = fsub T $a, $b
+fmul: T = T T
+    $r = fmul T $a, $b
+fma: T = T T T
+    $r = call T @llvm.fma.S(T $a, T $b, T $c)
+fnma: T = T T T
+    $r.n = fneg T $a
+    $r.k = fneg T $c
+    $r = call T @llvm.fma.S(T $r.n, T $b, T $r.k)
+fsubabs: T = T T
+    $r.m = call T @llvm.fabs.S(T $b)
+    $r = fsub T $a, $r.m
+fneg: T = T
+    $r = fneg T $a
+fabs: T = T
+    $r = call T @llvm.fabs.S(T $a)
+copysign: T = T T
+    $r.o = fcmp ord T $b, ZERO
+    $r.s = select i1 $r.o, T $b, T ONE
+    $r = call T @llvm.copysign.S(T $a, T $r.s)
+floor: T = T
+    $r = call T @llvm.floor.S(T $a)
+ceil: T = T
+    $r = call T @llvm.ceil.S(T $a)
+trunc: T = T
+    $r = call T @llvm.trunc.S(T $a)
+rint: T = T
+    $r = call T @llvm.rint.S(T $a)
+roundeven: T = T
+    $r = call T @llvm.roundeven.S(T $a)
+round: T = T
+    $r = call T @llvm.round.S(T $a)
+canonicalize: T = T
+    $r = call T @llvm.canonicalize.S(T $a)
+minimumnum: T = T T
+    $r = call T @llvm.minimumnum.S(T $a, T $b)
+maximumnum: T = T T
+    $r = call T @llvm.maximumnum.S(T $a, T $b)
+minimum: T = T T
+    $r = call T @llvm.minimum.S(T $a, T $b)
+maximum: T = T T
+    $r = call T @llvm.maximum.S(T $a, T $b)
+minnum: T = T T
+    $r.ao = fcmp ord T $a, ZERO
+    $r.as = select i1 $r.ao, T $a, T ONE
+    $r.u = fadd T $r.as, ZERO
+    $r.bo = fcmp ord T $b, ZERO
+    $r.bs = select i1 $r.bo, T $b, T ONE
+    $r.v = fadd T $r.bs, ZERO
+    $r = call T @llvm.minnum.S(T $r.u, T $r.v)
+maxnum: T = T T
+    $r.ao = fcmp ord T $a, ZERO
+    $r.as = select i1 $r.ao, T $a, T ONE
+    $r.u = fadd T $r.as, ZERO
+    $r.bo = fcmp ord T $b, ZERO
+    $r.bs = select i1 $r.bo, T $b, T ONE
+    $r.v = fadd T $r.bs, ZERO
+    $r = call T @llvm.maxnum.S(T $r.u, T $r.v)
+clamp: T = T
+    $r.m = call T @llvm.maximumnum.S(T $a, T ZERO)
+    $r = call T @llvm.minimumnum.S(T $r.m, T ONE)
+unclamp: T = T
+    $r.m = call T @llvm.minimumnum.S(T $a, T ONE)
+    $r = call T @llvm.maximumnum.S(T $r.m, T ZERO)
+fmed3: T = T
+    $r.m = call T @llvm.maximumnum.S(T $a, T ONE)
+    $r = call T @llvm.minimumnum.S(T $r.m, T FOUR)
+min3f: T = T T T
+    $r.m = call T @llvm.minimumnum.S(T $a, T $b)
+    $r = call T @llvm.minimumnum.S(T $r.m, T $c)
+maxminf: T = T T T
+    $r.m = call T @llvm.maximumnum.S(T $a, T $b)
+    $r = call T @llvm.minimumnum.S(T $r.m, T $c)
+fselect: T = i1 T T
+    $r = select i1 $a, T $b, T $c
+fselectneg: T = i1 T T
+    $r.n = fneg T $b
+    $r.m = call T @llvm.fabs.S(T $c)
+    $r = select i1 $a, T $r.n, T $r.m
+fmin.ordered: T = T T
+    $p in olt ole ogt oge ult ule ugt uge
+    $r.c = fcmp $p T $a, $b
+    $r = select i1 $r.c, T $a, T $b
+fcmp: i1 = T T
+    $p in oeq ogt oge olt ole one ord ueq ugt uge ult ule une uno
+    $r = fcmp $p T $a, $b
+fcmpneg: i1 = T T
+    $p in oeq ogt oge olt ole one ord ueq ugt uge ult ule une uno
+    $r.n = fneg T $a
+    $r.m = call T @llvm.fabs.S(T $b)
+    $r = fcmp $p T $r.n, $r.m
+class: i1 = T
+    $m in 3 516 504 264 144 96 528 63 611 255 960 252
+    $r = call i1 @llvm.is.fpclass.S(T $a, i32 $m)
+mul2: T = T T
+    $r.s = fadd T $a, $b
+    $r = fmul T $r.s, FOUR
+tobits: I = T
+    $r.o = fcmp ord T $a, ZERO
+    $r.s = select i1 $r.o, T $a, T ONE
+    $r = bitcast T $r.s to I
+frombits: T = I
+    $r = bitcast I $a to T
+ldexp: T = T i32
+    $r.n = srem i32 $b, 70
+    $r = call T @llvm.ldexp.S.i32(T $a, i32 $r.n)
+ldexp.wide: T = T i32
+    $r = call T @llvm.ldexp.S.i32(T $a, i32 $b)
+frexp.mantissa: T = T
+    $r.p = call {T, i32} @llvm.frexp.S.i32(T $a)
+    $r = extractvalue {T, i32} $r.p, 0
+frexp.exponent: i32 = T
+    $r.m = call T @llvm.fabs.S(T $a)
+    $r.f = fcmp olt T $r.m, INF
+    $r.s = select i1 $r.f, T $a, T ONE
+    $r.p = call {T, i32} @llvm.frexp.S.i32(T $r.s)
+    $r = extractvalue {T, i32} $r.p, 1
+uitofp i1: T = i1
+    $r = uitofp i1 $a to T
+fract: T = T
+    $r.f = call T @llvm.floor.S(T $a)
+    $r.d = fsub T $a, $r.f
+    $r = call T @llvm.minnum.S(T $r.d, T BELOWONE)
+"""
+
+# Over one float type T, tens of instructions each.
+FLOAT_DIVISION = """
+fdiv: T = T T
+    $r = fdiv T $a, $b
+sqrt: T = T
+    $r.m = call T @llvm.fabs.S(T $a)
+    $r = call T @llvm.sqrt.S(T $r.m)
+recip: T = T
+    $r = fdiv T ONE, $a
+"""
+
+# Over an integer T and a float U.
+CONVERSION = """
+sitofp: U = T
+    $r = sitofp T $a to U
+uitofp: U = T
+    $r = uitofp T $a to U
+fptosi: T = U
+    $r = call T @llvm.fptosi.sat.S.Z(U $a)
+fptoui: T = U
+    $r = call T @llvm.fptoui.sat.S.Z(U $a)
+"""
+
+# Over an integer T: from and to one bit a lane.
+LANE_INTEGER = """
+zext i1: T = i1
+    $r = zext i1 $a to T
+sext i1: T = i1
+    $r = sext i1 $a to T
+trunc i1: i1 = T
+    $r = trunc T $a to i1
+"""
+
+# Over an integer T and a wider one U.
+WIDTH = """
+zext: U = T
+    $r = zext T $a to U
+sext: U = T
+    $r = sext T $a to U
+trunc: T = U
+    $r = trunc U $a to T
+"""
+
+# Over a float T and a wider one U.
+FLOAT_WIDTH = """
+fpext: U = T
+    $r = fpext T $a to U
+fptrunc: T = U
+    $r = fptrunc U $a to T
+"""
+
+# Over a pair T of 16-bit numbers U.
+PAIR = """
+build: T = U U
+    $r.l = insertelement T poison, U $a, i32 0
+    $r = insertelement T $r.l, U $b, i32 1
+low: U = T
+    $r = extractelement T $a, i32 0
+high: U = T
+    $r = extractelement T $a, i32 1
+swap: T = T T
+    $i in 0 1 2 3
+    $j in 0 1 2 3
+    $r = shufflevector T $a, T $b, <2 x i32> <i32 $i, i32 $j>
+frombits: T = i32
+    $r = bitcast i32 $a to T
+"""
+
+# Over a pair T of i16.
+PAIR_INTEGER = """
+add: T = T T
+    $r = add T $a, $b
+sub: T = T T
+    $r = sub T $a, $b
+mul: T = T T
+    $r = mul T $a, $b
+mad: T = T T T
+    $r.p = mul T $a, $b
+    $r = add T $r.p, $c
+and: T = T T
+    $r = and T $a, $b
+xor: T = T T
+    $r = xor T $a, $b
+shl: T = T T
+    $r.n = and T $b, splat (i16 15)
+    $r = shl T $a, $r.n
+lshr: T = T T
+    $r.n = and T $b, splat (i16 15)
+    $r = lshr T $a, $r.n
+ashr: T = T T
+    $r.n = and T $b, splat (i16 15)
+    $r = ashr T $a, $r.n
+smin: T = T T
+    $r = call T @llvm.smin.S(T $a, T $b)
+smax: T = T T
+    $r = call T @llvm.smax.S(T $a, T $b)
+umin: T = T T
+    $r = call T @llvm.umin.S(T $a, T $b)
+umax: T = T T
+    $r = call T @llvm.umax.S(T $a, T $b)
+uadd.sat: T = T T
+    $r = call T @llvm.uadd.sat.S(T $a, T $b)
+ssub.sat: T = T T
+    $r = call T @llvm.ssub.sat.S(T $a, T $b)
+select: T = i1 T T
+    $r = select i1 $a, T $b, T $c
+addk: T = T
+    $k in 1 -1 64 -16 1000
+    $l in 0 1 -1 -32768 77
+    $r = add T $a, <i16 $k, i16 $l>
+"""
+
+# Over a pair T of half.
+PAIR_FLOAT = """
+fadd: T = T T
+    $r = fadd T $a, $b
+fsub: T = T T
+    $r = fsub T $a, $b
+fmul: T = T T
+    $r = fmul T $a, $b
+fma: T = T T T
+    $r = call T @llvm.fma.S(T $a, T $b, T $c)
+fneg: T = T
+    $r = fneg T $a
+fabs: T = T
+    $r = call T @llvm.fabs.S(T $a)
+minimumnum: T = T T
+    $r = call T @llvm.minimumnum.S(T $a, T $b)
+maximumnum: T = T T
+    $r = call T @llvm.maximumnum.S(T $a, T $b)
+negmul: T = T T
+    $r.x = shufflevector T $a, T poison, <2 x i32> <i32 1, i32 0>
+    $r.n = fneg T $r.x
+    $r = fmul T $r.n, $b
+mulk: T = T
+    $k in 1.0 -0.5 4.0 0xH3118 0xH0001
+    $l in 1.0 2.0 -4.0 0xH3118 0xH7BFF
+    $r = fmul T $a, <half $k, half $l>
+select: T = i1 T T
+    $r = select i1 $a, T $b, T $c
+tobits: i32 = T
+    $r.o = fcmp ord T $a, zeroinitializer
+    $r.s = select <2 x i1> $r.o, T $a, T splat (half 1.0)
+    $r = bitcast T $r.s to i32
+"""
+
+# Once each: lane masks, changes of width, and idioms that a device may have one instruction for.
+SINGLE = """
+and i1: i1 = i1 i1
+    $r = and i1 $a, $b
+or i1: i1 = i1 i1
+    $r = or i1 $a, $b
+xor i1: i1 = i1 i1
+    $r = xor i1 $a, $b
+andn i1: i1 = i1 i1
+    $r.n = xor i1 $b, true
+    $r = and i1 $a, $r.n
+select i1: i1 = i1 i1 i1
+    $r = select i1 $a, i1 $b, i1 $c
+fma_mix: float = half half float
+    $r.x = fpext half $a to float
+    $r.n = fneg half $b
+    $r.y = fpext half $r.n to float
+    $r = call float @llvm.fma.f32(float $r.x, float $r.y, float $c)
+fma_mixlo: half = half float half
+    $r.x = fpext half $a to float
+    $r.y = fpext half $c to float
+    $r.f = call float @llvm.fma.f32(float $r.x, float $b, float $r.y)
+    $r = fptrunc float $r.f to half
+pack trunc: v2f16 = float float
+    $r.x = fptrunc float $a to half
+    $r.y = fptrunc float $b to half
+    $r.l = insertelement <2 x half> poison, half $r.x, i32 0
+    $r = insertelement <2 x half> $r.l, half $r.y, i32 1
+sext8: i32 = i32
+    $r.b = trunc i32 $a to i8
+    $r = sext i8 $r.b to i32
+zext8: i32 = i32
+    $r.b = trunc i32 $a to i8
+    $r = zext i8 $r.b to i32
+ubfe: i32 = i32
+    $n in 1 5 8 16 20
+    $m in 1 7 255 4095 65535
+    $r.s = lshr i32 $a, $n
+    $r = and i32 $r.s, $m
+sbfe: i32 = i32
+    $n in 3 8 14 19
+    $r.s = shl i32 $a, $n
+    $r = ashr i32 $r.s, 19
+ubfe64: i64 = i64
+    $n in 1 12 32 40 51
+    $m in 1 4095 65535 4294967295 34359738367
+    $r.s = lshr i64 $a, $n
+    $r = and i64 $r.s, $m
+lshl_add: i32 = i32 i32
+    $n in 1 2 3 4 9
+    $r.s = shl i32 $a, $n
+    $r = add i32 $r.s, $b
+add_lshl: i32 = i32 i32
+    $n in 1 2 5 16 31
+    $r.s = add i32 $a, $b
+    $r = shl i32 $r.s, $n
+lshl_or: i32 = i32 i32
+    $n in 1 8 16 24
+    $r.s = shl i32 $a, $n
+    $r = or i32 $r.s, $b
+lshl_add64: i64 = i64 i64
+    $n in 1 2 3 4 33
+    $r.s = shl i64 $a, $n
+    $r = add i64 $r.s, $b
+bfm: i32 = i32 i32
+    $r.w = and i32 $a, 31
+    $r.n = and i32 $b, 31
+    $r.s = shl i32 1, $r.w
+    $r.m = sub i32 $r.s, 1
+    $r = shl i32 $r.m, $r.n
+umad24: i32 = i32 i32 i32
+    $r.x = and i32 $a, 16777215
+    $r.y = and i32 $b, 16777215
+    $r.p = mul i32 $r.x, $r.y
+    $r = add i32 $r.p, $c
+smul24: i32 = i32 i32
+    $r.x = shl i32 $a, 8
+    $r.i = ashr i32 $r.x, 8
+    $r.y = shl i32 $b, 8
+    $r.j = ashr i32 $r.y, 8
+    $r = mul i32 $r.i, $r.j
+umad64: i64 = i32 i32 i64
+    $r.x = zext i32 $a to i64
+    $r.y = zext i32 $b to i64
+    $r.p = mul i64 $r.x, $r.y
+    $r = add i64 $r.p, $c
+smad64: i64 = i32 i32 i64
+    $r.x = sext i32 $a to i64
+    $r.y = sext i32 $b to i64
+    $r.p = mul i64 $r.x, $r.y
+    $r = add i64 $r.p, $c
+perm: i32 = i32 i32
+    $h in 0 1 2 3 4 5 6 7
+    $i in 0 1 2 3 4 5 6 7
+    $j in 0 1 2 3 4 5 6 7
+    $k in 0 1 2 3 4 5 6 7
+    $r.x = bitcast i32 $a to <4 x i8>
+    $r.y = bitcast i32 $b to <4 x i8>
+    $r.s = shufflevector <4 x i8> $r.x, <4 x i8> $r.y, <4 x i32> <i32 $h, i32 $i, i32 $j, i32 $k>
+    $r = bitcast <4 x i8> $r.s to i32
+ubyte: float = i32
+    $q in 0 8 16 24
+    $r.s = lshr i32 $a, $q
+    $r.b = and i32 $r.s, 255
+    $r = uitofp i32 $r.b to float
+halves: i64 = i32 i32
+    $r.l = zext i32 $a to i64
+    $r.w = zext i32 $b to i64
+    $r.h = shl i64 $r.w, 32
+    $r = or i64 $r.l, $r.h
+sdot2: i32 = v2i16 v2i16 i32
+    $r.x = sext <2 x i16> $a to <2 x i32>
+    $r.y = sext <2 x i16> $b to <2 x i32>
+    $r.p = mul <2 x i32> $r.x, $r.y
+    $r.l = extractelement <2 x i32> $r.p, i32 0
+    $r.h = extractelement <2 x i32> $r.p, i32 1
+    $r.s = add i32 $r.l, $r.h
+    $r = add i32 $r.s, $c
+sdot4: i32 = i32 i32 i32
+    $r.x = bitcast i32 $a to <4 x i8>
+    $r.y = bitcast i32 $b to <4 x i8>
+    $r.i = sext <4 x i8> $r.x to <4 x i32>
+    $r.j = sext <4 x i8> $r.y to <4 x i32>
+    $r.p = mul <4 x i32> $r.i, $r.j
+    $r.p0 = extractelement <4 x i32> $r.p, i32 0
+    $r.p1 = extractelement <4 x i32> $r.p, i32 1
+    $r.p2 = extractelement <4 x i32> $r.p, i32 2
+    $r.p3 = extractelement <4 x i32> $r.p, i32 3
+    $r.s1 = add i32 $r.p0, $c
+    $r.s2 = add i32 $r.p1, $r.s1
+    $r.s3 = add i32 $r.p2, $r.s2
+    $r = add i32 $r.p3, $r.s3
+udot4: i32 = i32 i32 i32
+    $r.x = bitcast i32 $a to <4 x i8>
+    $r.y = bitcast i32 $b to <4 x i8>
+    $r.i = zext <4 x i8> $r.x to <4 x i32>
+    $r.j = zext <4 x i8> $r.y to <4 x i32>
+    $r.p = mul <4 x i32> $r.i, $r.j
+    $r.p0 = extractelement <4 x i32> $r.p, i32 0
+    $r.p1 = extractelement <4 x i32> $r.p, i32 1
+    $r.p2 = extractelement <4 x i32> $r.p, i32 2
+    $r.p3 = extractelement <4 x i32> $r.p, i32 3
+    $r.s1 = add i32 $r.p0, $c
+    $r.s2 = add i32 $r.p1, $r.s1
+    $r.s3 = add i32 $r.p2, $r.s2
+    $r = add i32 $r.p3, $r.s3
+"""
