@@ -1,1 +1,151 @@
-"""Redline."""
+# SPDX-License-Identifier: Apache-2.0
+"""Redline: record a kernel DAG once, derive the fences it needs, replay it as one retained submission.
+
+::
+
+    Graph --Plan.of--> Plan --derive--> Fences --lower--> Program --instantiate--> Replay
+    record             order, hazards   drains, acquires  words, relocations       patch, submit, wait
+    <---------------- pure: no device needed ---------------------------------->   on "sim:gfx1201" or "hsa:0"
+
+Names load at first use: `import redline` pulls in neither numpy nor numba nor llvmlite.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from .errors import (
+    BindingError,
+    CodeObjectError,
+    EncodeError,
+    HazardError,
+    HsaError,
+    KernargPoolExhausted,
+    NotRecorded,
+    QueueFailed,
+    RecordError,
+    RedlineError,
+    ReplayBusy,
+    ReplayTimeout,
+    StalePlan,
+    UnsupportedKernel,
+    UnsupportedTarget,
+)
+
+if TYPE_CHECKING:
+    from .access import Access, Buffer, View, access, read, update, write
+    from .device import Device, DeviceBuffer, open
+    from .fences import Fence, Fences, derive
+    from .graph import Graph, Launch
+    from .hazards import Hazard
+    from .kernarg import (
+        ArgumentWarning,
+        Scalar,
+        Slot,
+        f16,
+        f32,
+        f64,
+        i8,
+        i16,
+        i32,
+        i64,
+        slot,
+        u8,
+        u16,
+        u32,
+        u64,
+    )
+    from .kernel import Argument, Certificate, Kernel, Module, load
+    from .plan import Plan
+    from .program import Program, lower
+    from .replay import Replay
+    from .verify import Finding, verify
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "access": ("Access", "Buffer", "View", "access", "read", "update", "write"),
+    "device": ("Device", "DeviceBuffer", "open"),
+    "fences": ("Fence", "Fences", "derive"),
+    "graph": ("Graph", "Launch"),
+    "hazards": ("Hazard",),
+    "kernarg": (
+        *("ArgumentWarning", "Scalar", "Slot", "slot"),
+        *("f16", "f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"),
+    ),
+    "kernel": ("Argument", "Certificate", "Kernel", "Module", "load"),
+    "plan": ("Plan",),
+    "program": ("Program", "lower"),
+    "replay": ("Replay",),
+    "verify": ("Finding", "verify"),
+}  # fmt: skip
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "Access",
+    "Argument",
+    "ArgumentWarning",
+    "BindingError",
+    "Buffer",
+    "Certificate",
+    "CodeObjectError",
+    "Device",
+    "DeviceBuffer",
+    "EncodeError",
+    "Fence",
+    "Fences",
+    "Finding",
+    "Graph",
+    "Hazard",
+    "HazardError",
+    "HsaError",
+    "KernargPoolExhausted",
+    "Kernel",
+    "Launch",
+    "Module",
+    "NotRecorded",
+    "Plan",
+    "Program",
+    "QueueFailed",
+    "RecordError",
+    "RedlineError",
+    "Replay",
+    "ReplayBusy",
+    "ReplayTimeout",
+    "Scalar",
+    "Slot",
+    "StalePlan",
+    "UnsupportedKernel",
+    "UnsupportedTarget",
+    "View",
+    "access",
+    "derive",
+    "f16",
+    "f32",
+    "f64",
+    "i8",
+    "i16",
+    "i32",
+    "i64",
+    "load",
+    "lower",
+    "open",
+    "read",
+    "slot",
+    "u8",
+    "u16",
+    "u32",
+    "u64",
+    "update",
+    "verify",
+    "write",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+    globals()[name] = value  # also replaces the submodule of that name, should one have been imported first
+    return value

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Device: one GPU agent, or the software device that stands in for it, and the memory a user gets from it.
+
+`open("sim:gfx1201")` needs no GPU; `open("hsa:0")` is the first GPU that the HSA runtime shows; `open()` takes
+the first GPU or says how to get one. Replays are made here and live in `replay.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, get_args
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from . import hsa
+from .access import Buffer, Kind
+from .errors import BindingError, HsaError, ReplayBusy
+
+if TYPE_CHECKING:
+    from .plan import Plan
+    from .replay import Replay
+
+
+class DeviceBuffer:
+    """Memory on a device, in bytes. Reading and writing are runtime copies and count as host access."""
+
+    def __init__(self, memory: hsa.Buffer, device: Device) -> None:
+        self._memory = memory
+        self.device = device
+        self.in_flight = 0  # replays that are using it now
+
+    @property
+    def address(self) -> int:
+        return self._memory.address
+
+    @property
+    def nbytes(self) -> int:
+        return self._memory.nbytes
+
+    @property
+    def kind(self) -> str:
+        return self._memory.kind
+
+    def write(self, data: Any, offset: int = 0) -> None:
+        """Copy bytes or a numpy array to byte `offset`. Refused while a replay that uses the buffer is in flight."""
+        self._check_idle("write")
+        raw = np.ascontiguousarray(data).view(np.uint8).ravel() if isinstance(data, np.ndarray) else data
+        payload = bytes(raw)
+        self._check_range(offset, len(payload))
+        self._memory.write(payload, offset)
+
+    def read(self, dtype: DTypeLike = np.uint8, offset: int = 0, count: int | None = None) -> NDArray[Any]:
+        """Copy `count` items of `dtype` from byte `offset`; all that fit by default."""
+        self._check_idle("read")
+        size = np.dtype(dtype).itemsize
+        items = (self.nbytes - offset) // size if count is None else count
+        self._check_range(offset, items * size)
+        return self._memory.read(dtype, offset, items)
+
+    def close(self) -> None:
+        """Free the memory."""
+        self._check_idle("close")
+        self._memory.close()
+
+    def __enter__(self) -> DeviceBuffer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _check_idle(self, what: str) -> None:
+        if self.in_flight:
+            raise ReplayBusy(
+                "RL1402",
+                where=f"DeviceBuffer.{what}",
+                seen="a replay that uses this buffer is in flight",
+                allowed="host access between replays",
+                do="call replay.wait(timeout=...) first",
+            )
+
+    def _check_range(self, offset: int, nbytes: int) -> None:
+        if offset < 0 or nbytes < 0 or offset + nbytes > self.nbytes:
+            raise BindingError(
+                "RL0701",
+                where="DeviceBuffer",
+                seen=f"bytes [{offset}:{offset + nbytes}]",
+                allowed=f"[0:{self.nbytes}]",
+                do="stay inside the buffer",
+            )
+
+
+class Device:
+    """One GPU agent. A context manager; closing it closes the runtime behind it."""
+
+    def __init__(self, runtime: hsa.Runtime, agent: hsa.Agent, name: str) -> None:
+        self.runtime = runtime
+        self.agent = agent
+        self.name = name
+
+    @property
+    def target(self) -> str:
+        """The GPU's name, such as gfx1201."""
+        return self.agent.target
+
+    def buffer(self, nbytes: int, kind: Kind = "device") -> DeviceBuffer:
+        """Allocate memory of a kind: device, host, fine or uncached."""
+        if kind not in get_args(Kind):
+            raise BindingError(
+                "RL0702",
+                where="Device.buffer",
+                seen=f"kind {kind!r}",
+                allowed=", ".join(get_args(Kind)),
+                do="choose one of them",
+            )
+        return DeviceBuffer(self.agent.allocate(nbytes, kind), self)
+
+    def instantiate(self, plan: Plan, bindings: Mapping[Buffer | str, DeviceBuffer] | None = None) -> Replay:
+        """Give a plan addresses on this device: load its code, allocate, relocate. Submits nothing.
+
+        `bindings` maps each buffer of role in, out or inout, by object or by name, to a DeviceBuffer.
+        """
+        from .replay import Replay
+
+        return Replay(self, plan, bindings or {})
+
+    def close(self) -> None:
+        """Release the runtime. Close replays and buffers first."""
+        self.runtime.close()
+
+    def __enter__(self) -> Device:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Device {self.name} {self.target}>"
+
+
+def open(name: str | None = None) -> Device:  # shadows the builtin: called as rl.open
+    """Open a device: "sim:gfx1201" (software), "hsa:0" (a GPU), or None for the first GPU.
+
+    Raises HsaError when there is no such GPU, UnsupportedTarget for a name outside the list, and radiowave's
+    ToolchainError when the software device has no disassembler.
+    """
+    scheme, _, which = (name or "hsa:0").partition(":")
+    if scheme == "sim" and which:
+        return _first(hsa.Runtime.sim(which), 0, f"sim:{which}")
+    if scheme == "hsa" and which.isdecimal():
+        return _first(hsa.Runtime.real(), int(which), f"hsa:{which}")
+    raise HsaError(
+        "RL0911",
+        where="redline.open",
+        seen=repr(name),
+        allowed='"sim:<target>" such as "sim:gfx1201", "hsa:<number>", or nothing for the first GPU',
+        do="use one of these forms",
+    )
+
+
+def _first(runtime: hsa.Runtime, number: int, name: str) -> Device:
+    agents = runtime.agents()
+    if number < len(agents):
+        return Device(runtime, agents[number], name)
+    runtime.close()
+    raise HsaError(
+        "RL0903",
+        where=f"redline.open({name!r})",
+        seen=f"{len(agents)} GPU agents",
+        allowed=f"a number below {len(agents)}" if agents else "at least one supported AMD GPU",
+        do='check rocminfo and ROCR_VISIBLE_DEVICES, or use the software device: redline.open("sim:gfx1201")',
+    )

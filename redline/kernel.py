@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernel and Module: what a code object says about its kernels, without any address.
+
+`load` reads a code object (through radiowave, the only ELF reader) and needs no device. A `Kernel` is the facts of one
+symbol: target, wave size, descriptor words, arguments, code hash. Where a kernel lies in a device's memory is known to
+`replay.py` only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+from .errors import CodeObjectError, RecordError, UnsupportedKernel
+
+if TYPE_CHECKING:
+    from radiowave import KernelFacts
+
+    from .encoders import DispatchWords
+
+#: Value kinds of code object metadata (LLVM AMDGPUUsage, "Code Object V5 Kernel Argument Metadata Map").
+POINTER_KINDS: Final = frozenset({"global_buffer"})
+VALUE_KINDS: Final = frozenset({"by_value"})
+
+#: Hidden arguments that a dispatch can fill by itself (facts: block and group sizes, grid, LDS size).
+FILLED_HIDDEN: Final = frozenset(
+    {f"hidden_{what}_{axis}" for what in ("block_count", "group_size", "remainder", "global_offset") for axis in "xyz"}
+    | {"hidden_grid_dims", "hidden_dynamic_lds_size", "hidden_none"}
+)
+
+Reads = Literal["vmem_only", "scalar_args", "scalar_or_unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One kernel argument as the metadata states it: byte offset and size in the kernarg segment, and value kind."""
+
+    name: str
+    offset: int
+    size: int
+    kind: str
+    access: str = ""
+    type_name: str = ""
+
+    @property
+    def hidden(self) -> bool:
+        return self.kind.startswith("hidden_")
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """How a kernel reads memory that may change: vector loads only, scalar loads through some arguments, or unknown.
+
+    `scalar_args` holds kernarg offsets. Without a certificate everything counts as read through both caches.
+    """
+
+    reads: Reads = "scalar_or_unknown"
+    scalar_args: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One kernel of a code object. Pure: compared by value, holds no address.
+
+    `entry_offset` is the byte distance from the kernel descriptor (the "kernel object" of HSA) to the first
+    instruction; the other words are the descriptor's own.
+    """
+
+    name: str
+    target: str
+    wave: int
+    group_bytes: int
+    private_bytes: int
+    kernarg_bytes: int
+    rsrc1: int
+    rsrc2: int
+    rsrc3: int
+    properties: int
+    preload: int
+    entry_offset: int
+    arguments: tuple[Argument, ...]
+    code_sha256: str
+    max_workgroup: int = 1024
+    required_block: tuple[int, int, int] | None = None
+    uniform_workgroups: bool = False
+    certificate: Certificate | None = None
+    module: Module | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def explicit_arguments(self) -> tuple[Argument, ...]:
+        """The arguments that a launch gives, in order."""
+        return tuple(argument for argument in self.arguments if not argument.hidden)
+
+    def check_arguments(self, where: str) -> None:
+        """Raise UnsupportedKernel for an argument that a raw dispatch cannot supply, such as a hostcall buffer."""
+        known = POINTER_KINDS | VALUE_KINDS | FILLED_HIDDEN
+        for argument in self.arguments:
+            if argument.kind not in known:
+                raise UnsupportedKernel(
+                    "RL0406",
+                    where=f"{where}, kernel {self.name!r} ({self.target})",
+                    seen=f"argument {argument.name or argument.offset!r} of kind {argument.kind}",
+                    allowed=", ".join(sorted(known)),
+                    do="avoid what needs it (printf, device-side enqueue, hostcalls), or compile with optimisation, "
+                    "which drops hidden arguments that are not used",
+                )
+
+    def words(self, name: str, dynamic_lds: int = 0) -> DispatchWords:
+        """The descriptor's words as the encoder takes them, without addresses; `name` appears in its errors."""
+        from .encoders import DispatchWords
+
+        return DispatchWords(
+            entry=0,
+            rsrc1=self.rsrc1,
+            rsrc2=self.rsrc2,
+            rsrc3=self.rsrc3,
+            properties=self.properties,
+            preload=self.preload,
+            group_bytes=self.group_bytes,
+            dynamic_group_bytes=dynamic_lds,
+            private_bytes=self.private_bytes,
+            name=name,
+        )
+
+    @staticmethod
+    def synthetic(
+        name: str,
+        *,
+        pointers: int = 1,
+        scalars: tuple[int, ...] = (),
+        target: str = "gfx1201",
+        wave: int = 32,
+        certificate: Certificate | None = None,
+    ) -> Kernel:
+        """A kernel without code, for planning and encoding: `pointers` 8-byte arguments, then `scalars` sizes in bytes.
+
+        It can be recorded, planned and lowered, never instantiated.
+        """
+        arguments, offset = [], 0
+        for index in range(pointers):
+            arguments.append(Argument(f"p{index}", offset, 8, "global_buffer"))
+            offset += 8
+        for index, size in enumerate(scalars):
+            offset = -(-offset // size) * size
+            arguments.append(Argument(f"s{index}", offset, size, "by_value"))
+            offset += size
+        from .encoders import family_for
+
+        # The shape of what LLVM builds: a private segment buffer before the kernarg pointer where the family has one.
+        buffer = family_for(target).has_private_segment_buffer
+        user_sgprs = 6 if buffer else 2
+        properties = 0x8 | (0x1 if buffer else 0) | (0x400 if wave == 32 else 0)
+        return Kernel(
+            name=name,
+            target=target,
+            wave=wave,
+            group_bytes=0,
+            private_bytes=0,
+            kernarg_bytes=offset,
+            rsrc1=0xE00F0000,
+            rsrc2=0x80 | user_sgprs << 1,
+            rsrc3=0,
+            properties=properties,
+            preload=0,
+            entry_offset=256,
+            arguments=tuple(arguments),
+            code_sha256=hashlib.sha256(f"synthetic {name}".encode()).hexdigest(),
+            certificate=certificate,
+        )
+
+
+class Module:
+    """A loaded code object: its bytes and its kernels by name. `module["scale"]` is a Kernel."""
+
+    def __init__(self, data: bytes, label: str) -> None:
+        self.data = data
+        self.label = label
+        self.sha256 = hashlib.sha256(data).hexdigest()
+        self.target, self.kernels = _parse(data, label, self)
+
+    def __getitem__(self, name: str) -> Kernel:
+        try:
+            return self.kernels[name]
+        except KeyError:
+            raise RecordError(
+                "RL0106",
+                where=f"module {self.label}",
+                seen=f"kernel {name!r}",
+                allowed=", ".join(sorted(self.kernels)) or "no kernel at all",
+                do="use a kernel's name without '.kd'",
+            ) from None
+
+    def __repr__(self) -> str:
+        return f"<Module {self.label} {self.target}: {', '.join(sorted(self.kernels))}>"
+
+
+def load(source: str | PathLike[str] | bytes, *, sha256: str | None = None) -> Module:
+    """Read an AMDGPU code object from a path or from bytes. Needs no device.
+
+    `sha256` (hex), when given, is what the bytes must hash to. Raises CodeObjectError for anything that is not a whole,
+    linked AMDGPU code object, and OSError when the file cannot be read.
+    """
+    data, label = (source, "<bytes>") if isinstance(source, bytes) else (Path(source).read_bytes(), str(source))
+    seen = hashlib.sha256(data).hexdigest()
+    if sha256 is not None and seen != sha256.lower():
+        raise CodeObjectError(
+            "RL0602",
+            where=f"code object {label}",
+            seen=f"sha256 {seen}",
+            allowed=f"sha256 {sha256.lower()}",
+            do="build it again, or give the hash of the bytes that you mean to load",
+        )
+    return Module(data, label)
+
+
+def _parse(data: bytes, label: str, module: Module) -> tuple[str, Mapping[str, Kernel]]:
+    import radiowave
+
+    try:
+        parsed = radiowave.CodeObject.parse(data)
+    except radiowave.CodeObjectError as error:
+        raise CodeObjectError(
+            "RL0601",
+            where=f"code object {label}, {error.where}",
+            seen=error.seen,
+            allowed=error.allowed,
+            do=error.do,
+        ) from error
+    kernels = {name: _kernel(parsed.target, facts, module) for name, facts in parsed.kernels.items()}
+    return parsed.target, kernels
+
+
+def _kernel(target: str, facts: KernelFacts, module: Module) -> Kernel:
+    words = facts.descriptor
+    return Kernel(
+        name=facts.name,
+        target=target,
+        wave=facts.wave,
+        group_bytes=words.group_bytes,
+        private_bytes=words.private_bytes,
+        kernarg_bytes=facts.kernarg_bytes,
+        rsrc1=words.rsrc1,
+        rsrc2=words.rsrc2,
+        rsrc3=words.rsrc3,
+        properties=words.properties,
+        preload=words.preload,
+        entry_offset=words.entry_offset,
+        arguments=tuple(Argument(a.name, a.offset, a.size, a.kind, a.access or "") for a in facts.arguments),
+        code_sha256=facts.code_sha256,
+        max_workgroup=facts.max_workgroup,
+        required_block=facts.required_workgroup,
+        uniform_workgroups=facts.has_uniform_workgroups,
+        module=module,
+    )

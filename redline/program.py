@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Program: a plan and its fences lowered to words, relocations, a kernarg image and patch points.
+
+A Program holds no address: relocated dwords are 0 and `relocs` says what belongs there. Equal on every machine, hashed
+by `digest`. Emission itself is one nopython call (`encoders/emit.py`); memory, queues and submission are `replay.py`'s.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .encoders import family_for
+from .encoders.dispatch import operation
+from .encoders.emit import (
+    ACQUIRE,
+    DRAIN,
+    FENCE_DRAIN,
+    FENCE_ZERO,
+    KERNARG_RELOC,
+    OPERATION,
+    RELOC,
+    emit_program,
+    max_dwords,
+    max_relocs,
+)
+from .errors import EncodeError, RecordError
+from .kernarg import TYPES, Slot
+from .kernel import Kernel
+
+if TYPE_CHECKING:
+    from .encoders.table import FamilyTable
+    from .fences import Fences
+    from .graph import Launch
+    from .plan import Plan
+
+#: Kernarg slots are this far apart; the packet processor needs 16, cache lines are 64 (scalar) and 128 bytes.
+SLOT_BYTES: Final = 64
+
+#: IB_SIZE of INDIRECT_BUFFER has 20 bits.
+MAX_IB_DWORDS: Final = 0xFFFFF
+
+GFX10_WAITS: Final = ("fence", "partial_flush")
+
+#: One row per indirect buffer, in dwords of `words`: where a cold and a warm replay start, where the stream ends
+#: without and with the final drain and release.
+IB = np.dtype([("cold", "<u4"), ("warm", "<u4"), ("end", "<u4"), ("end_release", "<u4")])
+
+#: One row per use of a slot: `kind` indexes `kernarg.TYPES`.
+PATCH_POINT = np.dtype([("slot", "<u4"), ("offset", "<u4"), ("size", "<u4"), ("kind", "<u4")])
+
+#: Index of the replay-owned fence word in the OWNED relocation table (gfx10 drains).
+FENCE_WORD: Final = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """Words without addresses. Compared by value through `digest`.
+
+    `words`: uint32, 0 at relocated dwords. `relocs`: RELOC rows. `ibs`: IB rows. `kernarg`: uint8 image of all slots.
+    `kernarg_relocs`: 64-bit pointers in the image. `patches`: PATCH_POINT rows. `kernels` and `slot_offsets` are what
+    relocations of kind KERNEL_ENTRY and KERNARG index.
+    """
+
+    target: str
+    words: NDArray[np.uint32]
+    relocs: NDArray[np.void]
+    ibs: NDArray[np.void]
+    kernarg: NDArray[np.uint8]
+    kernarg_relocs: NDArray[np.void]
+    patches: NDArray[np.void]
+    slots: tuple[Slot, ...]
+    kernels: tuple[Kernel, ...]
+    slot_offsets: NDArray[np.uint64]
+    needs_fence_word: bool
+
+    @cached_property
+    def digest(self) -> str:
+        """sha256 (hex) over target, words, relocations, IB rows, kernarg image and patch points."""
+        total = hashlib.sha256(b"redline program 1 " + self.target.encode())
+        for column in (self.words, self.relocs, self.ibs, self.kernarg, self.kernarg_relocs, self.patches):
+            total.update(len(column).to_bytes(8, "little"))
+            total.update(column.tobytes())
+        for slot in self.slots:
+            total.update(f"{slot.name} {slot.type} ".encode())
+        return total.hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Program) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+
+def lower(plan: Plan, fences: Fences, *, gfx10_wait: str = "fence", elide: bool = True) -> Program:
+    """Lower a plan with these fences to one indirect buffer.
+
+    gfx10_wait: how gfx10 drains. "fence" is RELEASE_MEM and WAIT_REG_MEM on a word that the replay owns;
+    "partial_flush" is CS_PARTIAL_FLUSH, which old gfx10 microcode may not wait for.
+    elide: leave out SET_SH_REG of what already stands.
+    Raises EncodeError when a limit is exceeded.
+    """
+    if gfx10_wait not in GFX10_WAITS:
+        raise RecordError(
+            "RL0132",
+            where="gfx10_wait=",
+            seen=repr(gfx10_wait),
+            allowed=str(GFX10_WAITS),
+            do="choose one of them",
+        )
+    stream = _Stream(family_for(plan.target), gfx10_wait)
+    kernels = _kernel_table(plan)
+    stream.entry()
+    for at, index in enumerate(plan.order):
+        for fence in fences.inner:
+            if fence.at == at:
+                stream.fence(fence.acquire)
+        stream.launch(plan.launches[index], kernels, at)
+    body = len(stream.rows)
+    stream.exit()
+    return _finish(plan, stream, kernels, body, elide)
+
+
+class _Stream:
+    """Collects the OPERATION rows of one indirect buffer."""
+
+    def __init__(self, family: FamilyTable, gfx10_wait: str) -> None:
+        self.family = family
+        self.by_fence_word = not family.partial_flush_is_trusted and gfx10_wait == "fence"
+        self.rows: list[np.void] = []
+        self.drains = 0
+
+    def _add(self, code: int, **values: int) -> None:
+        self.rows.append(operation(code, **values))
+
+    def entry(self) -> None:
+        # The fence word is zeroed by the stream itself: a value left by the last replay would satisfy the first wait.
+        if self.by_fence_word:
+            self._add(FENCE_ZERO, fence_reloc=FENCE_WORD)
+        self.drain()
+        self._add(ACQUIRE, gcr=self.family.entry_gcr)
+
+    def drain(self) -> None:
+        self.drains += 1
+        if self.by_fence_word:
+            self._add(FENCE_DRAIN, value=self.drains, fence_reloc=FENCE_WORD)
+        else:
+            self._add(DRAIN)
+
+    def fence(self, acquire: Sequence[str]) -> None:
+        self.drain()
+        if acquire:
+            self._add(ACQUIRE, gcr=self.family.acquire_gcr("K" in acquire, "V" in acquire))
+
+    def exit(self) -> None:
+        self.drain()
+        self._add(ACQUIRE, gcr=self.family.release_gcr)
+
+    def launch(self, launch: Launch, kernels: dict[tuple[Kernel, str], int], slot: int) -> None:
+        row = self.family.dispatch_operation(
+            launch.kernel.words(str(launch), launch.dynamic_lds), launch.global_size, launch.block
+        )
+        row["entry_reloc"] = kernels[_key(launch.kernel)]
+        row["kernarg_reloc"] = slot
+        self.rows.append(row)
+
+
+def _key(kernel: Kernel) -> tuple[Kernel, str]:
+    return kernel, kernel.module.sha256 if kernel.module else ""
+
+
+def _kernel_table(plan: Plan) -> dict[tuple[Kernel, str], int]:
+    """Each kernel of each module once, numbered in emitted order."""
+    table: dict[tuple[Kernel, str], int] = {}
+    for index in plan.order:
+        table.setdefault(_key(plan.launches[index].kernel), len(table))
+    return table
+
+
+def _finish(plan: Plan, stream: _Stream, kernels: dict[tuple[Kernel, str], int], body: int, elide: bool) -> Program:
+    rows = np.array(stream.rows, OPERATION)
+    words, relocs, _ = _emit(stream.family, rows, elide)
+    _, _, end = _emit(stream.family, rows[:body], elide)
+    if len(words) > MAX_IB_DWORDS:
+        raise EncodeError(
+            "RL0520",
+            where=f"plan of {len(plan.launches)} launches",
+            seen=f"{len(words)} dwords in one indirect buffer",
+            allowed=f"at most {MAX_IB_DWORDS}",
+            do="record fewer launches per graph and submit several",
+        )
+    image = _KernargImage(plan)
+    return Program(
+        target=plan.target,
+        words=words,
+        relocs=relocs,
+        ibs=np.array([(0, 0, end, len(words))], IB),
+        kernarg=image.bytes(),
+        kernarg_relocs=np.array(image.relocs, KERNARG_RELOC),
+        patches=np.array(image.patches, PATCH_POINT),
+        slots=plan.slots,
+        kernels=tuple(kernel for kernel, _ in kernels),
+        slot_offsets=np.array(image.offsets, np.uint64),
+        needs_fence_word=stream.by_fence_word,
+    )
+
+
+def _emit(family: FamilyTable, rows: NDArray[np.void], elide: bool) -> tuple[NDArray[np.uint32], NDArray[np.void], int]:
+    words = np.zeros(max_dwords(rows), np.uint32)
+    relocs = np.zeros(max_relocs(rows), RELOC)
+    used, relocated = emit_program(rows, words, relocs, family.family(), elide)
+    return words[:used].copy(), relocs[:relocated].copy(), int(used)
+
+
+class _KernargImage:
+    """All kernarg segments behind one another, in emitted order, each at a multiple of SLOT_BYTES."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.offsets: list[int] = []
+        self.relocs: list[tuple[int, int, int]] = []
+        self.patches: list[tuple[int, int, int, int]] = []
+        self._image = bytearray()
+        self._slots = {slot.name: index for index, slot in enumerate(plan.slots)}
+        for index in plan.order:
+            self._add(plan.launches[index], plan)
+
+    def _add(self, launch: Launch, plan: Plan) -> None:
+        start = len(self._image)
+        self.offsets.append(start)
+        # Padding is zeros, so that equal plans have equal images; a segment without arguments still has its slot.
+        padded = max(-(-len(launch.kernarg) // SLOT_BYTES), 1) * SLOT_BYTES
+        self._image += launch.kernarg.ljust(padded, b"\0")
+        self.relocs += [(start + p.offset, p.buffer, p.addend) for p in launch.pointers]
+        kinds = list(TYPES)
+        for use in launch.slots:
+            at = self._slots[use.slot]
+            kind = plan.slots[at].type
+            self.patches.append((at, start + use.offset, int(kind[1]), kinds.index(kind)))
+
+    def bytes(self) -> NDArray[np.uint8]:
+        return np.frombuffer(bytes(self._image), np.uint8).copy()
