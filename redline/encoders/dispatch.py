@@ -12,23 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 
 import numpy as np
 
 from redline.encoders.emit import DISPATCH, NO_KERNARG, OPERATION, USER_DATA_LIMIT, Family
+from redline.encoders.limits import check_address, geometry
 from redline.encoders.table import FamilyTable, Word, flag
 from redline.errors import EncodeError, UnsupportedKernel
 
 LDS_LIMIT_BYTES = 65536
 LDS_UNIT_BYTES = 512  # of RSRC2.LDS_SIZE on gfx7 to gfx12: L 5888-5915
-BLOCK_LIMIT = 1024
-WORK_ITEM_LIMIT = 0xFFFFFFFF
-ADDRESS_LIMIT = 1 << 48
 ENTRY_ALIGN = 256
 KERNARG_ALIGN = 16
-
-Size = tuple[int, int, int]
 
 # kernel_code_properties of the 64-byte descriptor. L AMDGPUUsage.rst:5261-5420.
 PROPERTIES = Word(
@@ -164,52 +159,6 @@ def _lds_units(words: DispatchWords, rsrc2: dict[str, int]) -> int:
     return units
 
 
-def check_address(where: str, address: int, align: int) -> None:
-    """An address that the GPU can use: below 2**48 and aligned."""
-    if not 0 <= address < ADDRESS_LIMIT or address % align:
-        raise EncodeError(
-            "RL0505",
-            where=where,
-            seen=f"{address:#x}",
-            allowed=f"below {ADDRESS_LIMIT:#x} and a multiple of {align}",
-            do="give the address that the GPU sees",
-        )
-
-
-def _three(where: str, sizes: Sequence[int]) -> tuple[int, int, int]:
-    values = (*(int(size) for size in sizes), 1, 1)
-    if not 1 <= len(sizes) <= 3 or min(values) < 1:
-        raise EncodeError(
-            "RL0503",
-            where=where,
-            seen=str(tuple(sizes)),
-            allowed="one to three sizes, each at least 1",
-            do="give a size for each dimension",
-        )
-    return values[0], values[1], values[2]
-
-
-def _geometry(name: str, global_size: Sequence[int], block: Sequence[int]) -> tuple[Size, Size]:
-    size, group = _three(f"{name}.global_size", global_size), _three(f"{name}.block", block)
-    if prod(size) > WORK_ITEM_LIMIT:
-        raise EncodeError(
-            "RL0503",
-            where=f"{name}.global_size",
-            seen=f"{size}: {prod(size)} work-items",
-            allowed=f"at most {WORK_ITEM_LIMIT} in all",
-            do="split the launch",
-        )
-    if prod(group) > BLOCK_LIMIT:
-        raise EncodeError(
-            "RL0504",
-            where=f"{name}.block",
-            seen=f"{group}: {prod(group)} work-items",
-            allowed=f"at most {BLOCK_LIMIT}",
-            do="use smaller workgroups",
-        )
-    return size, group
-
-
 def _register_words(table: FamilyTable, words: DispatchWords, rsrc2: dict[str, int]) -> dict[str, int]:
     """The three resource words, with LDS_SIZE; a bit that is reserved on the family is refused."""
     register = table.register
@@ -238,7 +187,7 @@ def dispatch_operation(
     Sizes that divide evenly are encoded as workgroup counts, others as work-items. The relocation indices
     are -1; a caller with relocations sets them and leaves the addresses 0.
     """
-    size, group = _geometry(words.name, global_size, block)
+    size, group = geometry(words.name, global_size, block)
     properties = _check_properties(table, words)
     rsrc2 = table.register["COMPUTE_PGM_RSRC2"].unpack(words.rsrc2, f"{words.name}.rsrc2")
     _check_scratch(words, rsrc2)

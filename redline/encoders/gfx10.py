@@ -2,7 +2,7 @@
 """gfx10.1 and gfx10.3: registers, cache control and dispatch initiator, as data.
 
 Every register that a launch writes has one offset on all families of this package; `launch_registers` is
-shared by the later files. Does not list registers that a launch never writes.
+shared by the later files. A register that is neither written nor owned by the queue is not listed.
 
 Sources: K = Linux 6.12 include/asic_reg/gc/gc_{10_1_0,10_3_0}_{offset,sh_mask}.h; M = Mesa 25.0
 registers/gfx10.json and gfx103.json; P = PAL gfx9_plus_merged_*.h; L = LLVM 22 AMDGPUUsage.rst. Line numbers
@@ -34,10 +34,7 @@ def launch_registers(
         Register("COMPUTE_PGM_RSRC2", offset=0x213, fields=rsrc2),
         Register("COMPUTE_RESOURCE_LIMITS", offset=0x215, fields=RESOURCE_LIMITS),
         Register("COMPUTE_PGM_RSRC3", offset=0x228, fields=rsrc3),
-        *(
-            Register(f"COMPUTE_USER_DATA_{i}", offset=0x240 + i, fields=(Field("DATA", 31, 0),))
-            for i in range(16)
-        ),
+        *(Register(f"COMPUTE_USER_DATA_{i}", offset=0x240 + i, fields=(Field("DATA", 31, 0),)) for i in range(16)),
     )
 
 
@@ -106,16 +103,46 @@ INITIATOR = (
 WORKGROUPS = {"COMPUTE_SHADER_EN": 1, "FORCE_START_AT_000": 1, "ORDER_MODE": 1}
 WORK_ITEMS = {"COMPUTE_SHADER_EN": 1, "FORCE_START_AT_000": 1, "USE_THREAD_DIMENSIONS": 1}
 
+# What belongs to the queue, the debugger or the context save, and is never written by a launch. K offset
+# 4555-4679. A write to STATIC_THREAD_MGMT would defeat the queue's CU mask.
+QUEUE_OWNED_EVERYWHERE = {
+    "COMPUTE_PIPELINESTAT_ENABLE": 0x20A,
+    "COMPUTE_PERFCOUNT_ENABLE": 0x20B,
+    "COMPUTE_DISPATCH_PKT_ADDR_LO": 0x20E,
+    "COMPUTE_DISPATCH_PKT_ADDR_HI": 0x20F,
+    "COMPUTE_VMID": 0x214,
+    "COMPUTE_STATIC_THREAD_MGMT_SE0": 0x216,
+    "COMPUTE_STATIC_THREAD_MGMT_SE1": 0x217,
+    "COMPUTE_STATIC_THREAD_MGMT_SE2": 0x219,
+    "COMPUTE_STATIC_THREAD_MGMT_SE3": 0x21A,
+    "COMPUTE_THREAD_TRACE_ENABLE": 0x21E,
+    "COMPUTE_REQ_CTRL": 0x222,
+    "COMPUTE_USER_ACCUM_0": 0x224,
+    "COMPUTE_USER_ACCUM_1": 0x225,
+    "COMPUTE_USER_ACCUM_2": 0x226,
+    "COMPUTE_USER_ACCUM_3": 0x227,
+    "COMPUTE_DISPATCH_TUNNEL": 0x27D,
+}
+QUEUE_OWNED = {
+    **QUEUE_OWNED_EVERYWHERE,
+    "COMPUTE_RELAUNCH": 0x22B,
+    "COMPUTE_WAVE_RESTORE_ADDR_LO": 0x22C,
+    "COMPUTE_WAVE_RESTORE_ADDR_HI": 0x22D,
+    "COMPUTE_RELAUNCH2": 0x22E,
+}
+
 # K nvd.h:269-306; M pkt3.json GCR_CNTL; P gfx9CmdUtil.cpp:229-272.
 GLI_INV = Field("GLI_INV", 1, 0, {"NONE": 0, "ALL": 1, "RANGE": 2, "FIRST_LAST": 3})
 GL1_RANGE = Field("GL1_RANGE", 3, 2, {"ALL": 0, "RANGE": 2, "FIRST_LAST": 3})
+GL2_RANGES = {"ALL": 0, "VOL": 1, "RANGE": 2, "FIRST_LAST": 3}
+SEQUENCES = {"PARALLEL": 0, "FORWARD": 1, "REVERSE": 2}
 GL2_BITS = (
     flag("GL2_US", 10),
-    Field("GL2_RANGE", 12, 11, {"ALL": 0}),
+    Field("GL2_RANGE", 12, 11, GL2_RANGES),
     flag("GL2_DISCARD", 13),
     flag("GL2_INV", 14),
     flag("GL2_WB", 15),
-    Field("SEQ", 17, 16, {"PARALLEL": 0, "FORWARD": 1, "REVERSE": 2}),
+    Field("SEQ", 17, 16, SEQUENCES),
     flag("RANGE_IS_PA", 18),
 )
 GCR = Word(
@@ -140,11 +167,11 @@ RELEASE_GCR = (
     flag("GLV_INV", 14),
     flag("GL1_INV", 15),
     flag("GL2_US", 16),
-    Field("GL2_RANGE", 18, 17),
+    Field("GL2_RANGE", 18, 17, GL2_RANGES),
     flag("GL2_DISCARD", 19),
     flag("GL2_INV", 20),
     flag("GL2_WB", 21),
-    Field("SEQ", 23, 22, {"PARALLEL": 0, "FORWARD": 1, "REVERSE": 2}),
+    Field("SEQ", 23, 22, SEQUENCES),
 )
 
 # K gfx_v10_0.c:9388-9406. GLM holds no buffer data; drivers set it with GL2 operations, and write-back needs
@@ -185,6 +212,7 @@ GFX10_1 = FamilyTable(
     partial_flush_is_trusted=False,
     # L 6154 ff.: no architected flat scratch before gfx11, so kernels ask for it even without scratch.
     has_private_segment_buffer=True,
+    queue_owned=QUEUE_OWNED,
 )
 
 GFX10_3 = replace(

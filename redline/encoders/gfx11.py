@@ -28,14 +28,26 @@ INITIATOR = (*gfx10.INITIATOR, flag("AMP_SHADER_EN", 16), flag("DISABLE_DISP_PRE
 # K nvd.h:165-203; M pkt3.json RELEASE_MEM_OP_gfx11: the scalar cache joins.
 RELEASE_GCR = (*gfx10.RELEASE_GCR, flag("GLK_WB", 24), flag("GLK_INV", 30))
 
+# K offset 4020-4038: four more shader engines, and what gfx10 had there moves up.
+QUEUE_OWNED = {
+    **gfx10.QUEUE_OWNED_EVERYWHERE,
+    "COMPUTE_STATIC_THREAD_MGMT_SE4": 0x22B,
+    "COMPUTE_STATIC_THREAD_MGMT_SE5": 0x22C,
+    "COMPUTE_STATIC_THREAD_MGMT_SE6": 0x22D,
+    "COMPUTE_STATIC_THREAD_MGMT_SE7": 0x22E,
+    "COMPUTE_DISPATCH_INTERLEAVE": 0x22F,
+    "COMPUTE_RELAUNCH": 0x230,
+    "COMPUTE_WAVE_RESTORE_ADDR_LO": 0x231,
+    "COMPUTE_WAVE_RESTORE_ADDR_HI": 0x232,
+    "COMPUTE_RELAUNCH2": 0x233,
+}
+
 GFX11_0 = FamilyTable(
     name="gfx11.0",
     targets=("gfx1100", "gfx1101", "gfx1102", "gfx1103"),
     source="Linux 6.12 gc_11_0_0_offset.h, gc_11_0_0_sh_mask.h, nvd.h; "
     "Mesa 25.0 gfx11.json, pkt3.json; PAL gfx9_plus_merged",
-    packets=pm4.packets(
-        gfx10.GCR, RELEASE_GCR, Word("COMPUTE_DISPATCH_INITIATOR", INITIATOR), pm4.CACHE_POLICY
-    ),
+    packets=pm4.packets(gfx10.GCR, RELEASE_GCR, Word("COMPUTE_DISPATCH_INITIATOR", INITIATOR), pm4.CACHE_POLICY),
     registers=gfx10.launch_registers(gfx10.NUM_THREAD, gfx10.RSRC1, gfx10.RSRC2, RSRC3),
     gcr=gfx10.GCR,
     initiator=Word("COMPUTE_DISPATCH_INITIATOR", INITIATOR),
@@ -50,6 +62,7 @@ GFX11_0 = FamilyTable(
     forms=pm4.FORMS,
     partial_flush_is_trusted=True,
     has_private_segment_buffer=False,
+    queue_owned=QUEUE_OWNED,
 )
 
 GFX11_5 = replace(

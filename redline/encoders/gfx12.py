@@ -42,6 +42,9 @@ REMOVED = ("GLM_WB", "GLM_INV", "GL1_INV")
 GCR = Word("GCR_CNTL", tuple(item for item in gfx10.GCR.fields if item.name not in REMOVED))
 RELEASE_GCR = tuple(item for item in gfx11.RELEASE_GCR if item.name not in REMOVED)
 
+# K offset 2320.
+QUEUE_OWNED = {**gfx11.QUEUE_OWNED, "COMPUTE_STATIC_THREAD_MGMT_SE8": 0x223}
+
 GFX12_0 = FamilyTable(
     name="gfx12.0",
     targets=("gfx1200", "gfx1201"),
@@ -62,4 +65,5 @@ GFX12_0 = FamilyTable(
     forms=pm4.FORMS,
     partial_flush_is_trusted=True,
     has_private_segment_buffer=False,
+    queue_owned=QUEUE_OWNED,
 )

@@ -28,21 +28,18 @@ TEMPORAL = ("TEMPORAL", {"RT": 0, "NT": 1, "HT": 2, "LU": 3})
 Policy = tuple[str, dict[str, int]]
 
 # K nvd.h:330-331; P12 mec:2291; M sid.h:247. Index and VMID shift above the offset stay 0.
-SET_SH_REG = Packet("SET_SH_REG", 0x76, (Word("REG_OFFSET", (Field("REG_OFFSET", 15, 0),)),), tail="VALUE")
+SET_SH_REG = Packet("SET_SH_REG", (Word("REG_OFFSET", (Field("REG_OFFSET", 15, 0),)),), 0x76, tail="VALUE")
 
 # K nvd.h:138; R amd_gpu_pm4.h:48-58. A body is skipped unread; a pad of one dword has no body
-# (`table.NOP_PAD`).
-NOP = Packet("NOP", 0x10, (), tail="BODY")
+# (`Packet.pad`).
+NOP = Packet("NOP", (), 0x10, tail="BODY")
 
 # K nvd.h (PACKET3_EVENT_WRITE); P12 mec:1345.
-EVENT_WRITE = Packet(
-    "EVENT_WRITE", 0x46, (Word("EVENT_CNTL", (EVENT_TYPE, EVENT_INDEX, flag("OFFLOAD_ENABLE", 31))),)
-)
+EVENT_WRITE = Packet("EVENT_WRITE", (Word("EVENT_CNTL", (EVENT_TYPE, EVENT_INDEX, flag("OFFLOAD_ENABLE", 31))),), 0x46)
 
 # K nvd.h:116-137; P12 mec:2648; R amd_gpu_pm4.h:115-124.
 WAIT_REG_MEM = Packet(
     "WAIT_REG_MEM",
-    0x3C,
     (
         Word(
             "CONTROL",
@@ -58,13 +55,14 @@ WAIT_REG_MEM = Packet(
         dword("MASK"),
         Word("POLL", (Field("POLL_INTERVAL", 15, 0), flag("OPTIMIZE_ACE_OFFLOAD", 31))),
     ),
+    0x3C,
 )
 
 
 def dispatch_direct(initiator: Word) -> Packet:
     """K nvd.h:61; P12 mec:847. Drivers set the shader-type bit here and nowhere else."""
     words = (dword("DIM_X"), dword("DIM_Y"), dword("DIM_Z"), initiator)
-    return Packet("DISPATCH_DIRECT", 0x15, words, shader_type=1)
+    return Packet("DISPATCH_DIRECT", words, 0x15, shader_type=1)
 
 
 def acquire_mem(gcr: Word) -> Packet:
@@ -82,7 +80,7 @@ def acquire_mem(gcr: Word) -> Packet:
         Word("POLL", (Field("POLL_INTERVAL", 15, 0),)),
         gcr,
     )
-    return Packet("ACQUIRE_MEM", 0x58, words)
+    return Packet("ACQUIRE_MEM", words, 0x58)
 
 
 def release_mem(gcr: tuple[Field, ...], policy: Policy) -> Packet:
@@ -102,7 +100,7 @@ def release_mem(gcr: tuple[Field, ...], policy: Policy) -> Packet:
         dword("DATA_HI"),
         dword("INT_CTXID"),
     )
-    return Packet("RELEASE_MEM", 0x49, words)
+    return Packet("RELEASE_MEM", words, 0x49)
 
 
 def write_data(policy: Policy) -> Packet:
@@ -113,9 +111,8 @@ def write_data(policy: Policy) -> Packet:
         flag("WR_CONFIRM", 20),
         Field(policy[0], 26, 25, policy[1]),
     )
-    return Packet(
-        "WRITE_DATA", 0x37, (Word("CONTROL", control), dword("ADDR_LO"), dword("ADDR_HI")), tail="DATA"
-    )
+    words = (Word("CONTROL", control), dword("ADDR_LO"), dword("ADDR_HI"))
+    return Packet("WRITE_DATA", words, 0x37, tail="DATA")
 
 
 def indirect_buffer(policy: Policy) -> Packet:
@@ -134,7 +131,7 @@ def indirect_buffer(policy: Policy) -> Packet:
         Word("IB_BASE_HI", (Field("IB_BASE_HI", 15, 0),)),
         Word("IB_CONTROL", control),
     )
-    return Packet("INDIRECT_BUFFER", 0x3F, words)
+    return Packet("INDIRECT_BUFFER", words, 0x3F)
 
 
 def packets(gcr: Word, release_gcr: tuple[Field, ...], initiator: Word, policy: Policy) -> tuple[Packet, ...]:
@@ -154,9 +151,7 @@ def packets(gcr: Word, release_gcr: tuple[Field, ...], initiator: Word, policy: 
 
 FORMS = {
     # M, K and R agree on the full range; K, M and P write this size and interval.
-    "acquire": Form(
-        "ACQUIRE_MEM", {"COHER_SIZE": 0xFFFFFFFF, "COHER_SIZE_HI": 0x00FFFFFF, "POLL_INTERVAL": 0xA}
-    ),
+    "acquire": Form("ACQUIRE_MEM", {"COHER_SIZE": 0xFFFFFFFF, "COHER_SIZE_HI": 0x00FFFFFF, "POLL_INTERVAL": 0xA}),
     "drain": Form("EVENT_WRITE", {"EVENT_TYPE": "CS_PARTIAL_FLUSH", "EVENT_INDEX": 4}),
     "dispatch": Form("DISPATCH_DIRECT", {}),
     # The drain of gfx10 by a fence word. PAL gfx9CmdUtil.cpp BuildWaitCsIdle: same packets and selectors.

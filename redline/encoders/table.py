@@ -46,9 +46,7 @@ class Field:
         for value in self.names.values():
             _declare(0 <= value <= self.limit, self.name, f"named value {value:#x}", f"0..{self.limit:#x}")
         values = list(self.names.values())
-        _declare(
-            len(set(values)) == len(values), self.name, "two names for one value", "one name for each value"
-        )
+        _declare(len(set(values)) == len(values), self.name, "two names for one value", "one name for each value")
 
     @property
     def limit(self) -> int:
@@ -160,36 +158,63 @@ class Register(Word):
         _declare(0 <= self.offset <= 0x3FF, self.name, f"offset {self.offset:#x}", "0..0x3ff")
 
 
+@dataclass(frozen=True)
+class Layout:
+    """Words in a row whose fields are addressed by name, wherever they are."""
+
+    name: str
+    words: tuple[Word, ...]
+
+    def __post_init__(self) -> None:
+        names = [item.name for word in self.words for item in word.fields]
+        _declare(len(set(names)) == len(names), self.name, "a field name twice", "one field for each name")
+
+    @cached_property
+    def word_of(self) -> dict[str, int]:
+        """Which of the words a field is in."""
+        return {item.name: i for i, word in enumerate(self.words) for item in word.fields}
+
+    def body(self, values: Mapping[str, Value]) -> list[int]:
+        """The words with these fields; fields not given are 0."""
+        fields: list[dict[str, Value]] = [{} for _ in self.words]
+        for name, value in values.items():
+            if name not in self.word_of:
+                raise unknown_field(self.name, name, self.word_of)
+            fields[self.word_of[name]][name] = value
+        return [word.pack(**given) for word, given in zip(self.words, fields, strict=True)]
+
+    def fields(self, body: Sequence[int]) -> dict[str, int]:
+        """Every field of these words; a set reserved bit is refused."""
+        found: dict[str, int] = {}
+        for word, value in zip(self.words, body, strict=True):
+            found |= word.unpack(value, f"{self.name}.{word.name}")
+        return found
+
+
 # Type-3 header. Bits 7:2 and 0 are for the graphics ring or reserved on the compute engine.
 # K nvd.h:33,48,54; M sid.h:306,313-318; P12 mec:44-54.
 HEADER = Word(
     "HEADER",
     (Field("TYPE", 31, 30), Field("COUNT", 29, 16), Field("OPCODE", 15, 8), flag("SHADER_TYPE", 1)),
 )
+# The count of a NOP that is nothing but its header. M sid.h:328; P12 mec:1839 (PM4_MEC_NOP).
+PAD_COUNT = 0x3FFF
 
 
 @dataclass(frozen=True)
-class Packet:
+class Packet(Layout):
     """A type-3 packet: header, `words`, then any number of dwords of `tail` (at least one) where it has a
     name.
     """
 
-    name: str
     opcode: int
-    words: tuple[Word, ...]
     tail: str = ""
     shader_type: int = 0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _declare(0 <= self.opcode <= 0xFF, self.name, f"opcode {self.opcode:#x}", "0..0xff")
         _declare(self.shader_type in (0, 1), self.name, f"shader type {self.shader_type}", "0 or 1")
-        names = [item.name for word in self.words for item in word.fields] + [self.tail]
-        _declare(len(set(names)) == len(names), self.name, "a field name twice", "one field for each name")
-
-    @cached_property
-    def word_of(self) -> dict[str, int]:
-        """Which word of the body a field is in."""
-        return {item.name: i for i, word in enumerate(self.words) for item in word.fields}
 
     @property
     def dwords(self) -> int:
@@ -198,25 +223,21 @@ class Packet:
 
     def header(self, tail: int = 0) -> int:
         """The header word of a packet with `tail` dwords behind its fixed words."""
-        return HEADER.pack(
-            TYPE=3, COUNT=self.dwords + tail - 2, OPCODE=self.opcode, SHADER_TYPE=self.shader_type
-        )
+        return HEADER.pack(TYPE=3, COUNT=self.dwords + tail - 2, OPCODE=self.opcode, SHADER_TYPE=self.shader_type)
+
+    def pad(self) -> int:
+        """The header of a packet without a body: a NOP of one dword."""
+        return HEADER.pack(TYPE=3, COUNT=PAD_COUNT, OPCODE=self.opcode)
 
     def pack(self, tail: Sequence[int] = (), **values: Value) -> list[int]:
         """Header and body as a list of words; fields not given are 0."""
-        body: list[dict[str, Value]] = [{} for _ in self.words]
-        for name, value in values.items():
-            if name not in self.word_of:
-                raise unknown_field(self.name, name, self.word_of)
-            body[self.word_of[name]][name] = value
         if bool(tail) != bool(self.tail):
-            allowed = f"at least one {self.tail} dword" if self.tail else "no dwords behind the fields"
+            allowed = f"at least one dword of {self.tail}" if self.tail else "none"
             raise EncodeError(
-                "RL0502", where=self.name, seen=f"{len(tail)}", allowed=allowed, do="match the packet"
+                "RL0502", where=self.name, seen=f"{len(tail)} dwords behind the fields", allowed=allowed, do="match it"
             )
         rest = [Field(self.tail, 31, 0).pack(word, self.name) for word in tail]
-        words = [word.pack(**fields) for word, fields in zip(self.words, body, strict=True)]
-        return [self.header(len(tail)), *words, *rest]
+        return [self.header(len(tail)), *self.body(values), *rest]
 
 
 @dataclass(frozen=True)
@@ -248,13 +269,15 @@ class FamilyTable:
     forms: Mapping[str, Form]
     partial_flush_is_trusted: bool  # False: EVENT_WRITE may return early on old microcode
     has_private_segment_buffer: bool  # kernels ask for it even without scratch
+    queue_owned: Mapping[str, int]  # SH registers that a launch must not write: name to offset
 
     def __post_init__(self) -> None:
         for kind, names in (
             ("packet", [item.name for item in self.packets]),
             ("opcode", [f"{item.opcode:#x}" for item in self.packets]),
             ("register", [item.name for item in self.registers]),
-            ("register offset", [f"{item.offset:#x}" for item in self.registers]),
+            ("offset", [f"{item.offset:#x}" for item in self.registers]),
+            ("queue-owned offset", [f"{n:#x}" for n in (*self.register_at, *self.queue_owned.values())]),
         ):
             twice = sorted({name for name in names if names.count(name) > 1})
             _declare(not twice, self.name, f"{kind} {', '.join(twice)} twice", f"each {kind} once")
@@ -270,6 +293,10 @@ class FamilyTable:
     @cached_property
     def register_at(self) -> dict[int, Register]:
         return {item.offset: item for item in self.registers}
+
+    @cached_property
+    def queue_owned_at(self) -> dict[int, str]:
+        return {offset: name for name, offset in self.queue_owned.items()}
 
     @cached_property
     def entry_gcr(self) -> int:
@@ -310,9 +337,7 @@ class FamilyTable:
 
         return family_of(self)
 
-    def dispatch_operation(
-        self, words: DispatchWords, global_size: Sequence[int], block: Sequence[int]
-    ) -> np.void:
+    def dispatch_operation(self, words: DispatchWords, global_size: Sequence[int], block: Sequence[int]) -> np.void:
         """One checked OPERATION row; see `dispatch.dispatch_operation`."""
         from redline.encoders.dispatch import dispatch_operation
 
