@@ -59,9 +59,7 @@ def build_all(
     `progress(done, total)` is called as objects become ready.
     """
     wanted = [(name, target, wave) for target in targets for wave in waves for name in names]
-    jobs = {
-        key: radiowave.CompileJob(_text(key[0]), key[1], key[2], label=str(source(key[0]))) for key in wanted
-    }
+    jobs = {key: radiowave.CompileJob(_text(key[0]), key[1], key[2], label=str(source(key[0]))) for key in wanted}
     for job in jobs.values():
         job.check()
     found = {key: cache.read(_entry(*key)) for key in wanted}
@@ -74,9 +72,7 @@ def build_all(
             progress(ready + compiled, len(wanted))
 
     tell(0)
-    for key, content in zip(
-        missing, radiowave.compile_many([jobs[key] for key in missing], tell), strict=True
-    ):
+    for key, content in zip(missing, radiowave.compile_many([jobs[key] for key in missing], tell), strict=True):
         cache.write(_entry(*key), content)
         objects[key] = content
     return {key: objects[key] for key in wanted}

@@ -20,9 +20,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     folder: Path = options.output
     try:
-        objects = build_all(
-            options.target or DEMO_TARGETS, waves=options.wave or (32, 64), names=options.kernel
-        )
+        objects = build_all(options.target or DEMO_TARGETS, waves=options.wave or (32, 64), names=options.kernel)
     except radiowave.RadiowaveError as error:
         print(error, file=sys.stderr)
         return 1
@@ -37,15 +35,9 @@ def main(arguments: list[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m redline.kernels", description=__doc__.splitlines()[0])
     parser.add_argument("-o", "--output", type=Path, required=True, help="directory for the .hsaco files")
-    parser.add_argument(
-        "--target", action="append", help="GPU name, may be repeated (default: the demo's five)"
-    )
-    parser.add_argument(
-        "--wave", action="append", type=int, choices=(32, 64), help="wave size (default: both)"
-    )
-    parser.add_argument(
-        "kernel", nargs="*", default=list(NAMES), metavar="KERNEL", help="default: all fourteen"
-    )
+    parser.add_argument("--target", action="append", help="GPU name, may be repeated (default: the demo's five)")
+    parser.add_argument("--wave", action="append", type=int, choices=(32, 64), help="wave size (default: both)")
+    parser.add_argument("kernel", nargs="*", default=list(NAMES), metavar="KERNEL", help="default: all fourteen")
     return parser
 
 

@@ -264,7 +264,8 @@ def activate(
     line = fma(params["slope"], src[:n], params["shift"], np.float32)
     gate = np.where(line > params["low"], line, params["low"])
     gate = np.where(gate < params["high"], gate, params["high"]).astype(np.float32)
-    dst[:n] = (src[:n] * gate) * gain[:n].astype(np.float32)
+    with np.errstate(all="ignore"):
+        dst[:n] = (src[:n] * gate) * gain[:n].astype(np.float32)
     geometry_words[:16] = _geometry_words(params, geometry)
 
 

@@ -139,8 +139,7 @@ _LIST = (
         (("n", 16), ("m", 16), None),
         False,
         _arguments(
-            "w f4 c, r f4 a, r f4 b, u4 m, u4 n, u4 k, u4 lda, u4 ldb, u4 ldc,"
-            "u4 batch_a, u4 batch_b, u4 batch_c"
+            "w f4 c, r f4 a, r f4 b, u4 m, u4 n, u4 k, u4 lda, u4 ldb, u4 ldc,u4 batch_a, u4 batch_b, u4 batch_c"
         ),
     ),
     Spec(
