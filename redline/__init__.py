@@ -34,7 +34,6 @@ from .errors import (
 )
 
 if TYPE_CHECKING:
-    from .access import Access, Buffer, View, access, read, update, write
     from .device import Device, DeviceBuffer, open
     from .fences import Fence, Fences, derive
     from .graph import Graph, Launch
@@ -59,13 +58,14 @@ if TYPE_CHECKING:
     from .kernel import Argument, Certificate, Kernel, Module, load
     from .plan import Plan
     from .program import Program, lower
+    from .ranges import Access, Buffer, View, access, read, update, write
     from .replay import Replay
-    from .verify import Finding, verify
+    from .safety import Finding, verify
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "access": ("Access", "Buffer", "View", "access", "read", "update", "write"),
+    "ranges": ("Access", "Buffer", "View", "access", "read", "update", "write"),
     "device": ("Device", "DeviceBuffer", "open"),
     "fences": ("Fence", "Fences", "derive"),
     "graph": ("Graph", "Launch"),
@@ -78,7 +78,7 @@ _HOMES = {
     "plan": ("Plan",),
     "program": ("Program", "lower"),
     "replay": ("Replay",),
-    "verify": ("Finding", "verify"),
+    "safety": ("Finding", "verify"),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -147,5 +147,5 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
-    globals()[name] = value  # also replaces the submodule of that name, should one have been imported first
+    globals()[name] = value
     return value

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from . import hsa
-from .access import Buffer, Kind
 from .errors import BindingError, HsaError, ReplayBusy
+from .ranges import Buffer, Kind
 
 if TYPE_CHECKING:
     from .plan import Plan

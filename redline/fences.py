@@ -5,7 +5,7 @@ Order and visibility are two facts, kept apart: a *drain* makes later launches w
 what drained launches wrote visible through a cache that nothing keeps coherent (K scalar, V vector). Read-after-write
 needs both; write-after-read and write-after-write need only the drain.
 
-Knows caches by class, never a family's bits: `program.py` asks the family for those. `verify.py` checks the result
+Knows caches by class, never a family's bits: `program.py` asks the family for those. `safety.py` checks the result
 without sharing any of this.
 """
 

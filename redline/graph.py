@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from .access import KINDS, MAX_BYTES, ROLES, Access, Buffer, Kind, Role, View
 from .encoders import family_for
 from .errors import RecordError
 from .kernarg import Slot, hidden_bytes, scalar_bytes
 from .kernel import POINTER_KINDS, Argument, Kernel
+from .ranges import KINDS, MAX_BYTES, ROLES, Access, Buffer, Kind, Role, View
 
 if TYPE_CHECKING:
     from .plan import Plan

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from .access import Buffer
 from .graph import Launch, Touch
 from .kernel import Kernel
+from .ranges import Buffer
 
 HazardKind = Literal["RAW", "WAR", "WAW"]
 

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal
 
-from .access import Buffer
 from .errors import HazardError, RecordError
 from .graph import Graph, Launch, Order
 from .hazards import Hazard, find_hazards
 from .kernarg import Slot
 from .kernel import Kernel
+from .ranges import Buffer
 
 if TYPE_CHECKING:
     from .fences import Fences

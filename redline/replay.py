@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from .access import Buffer
 from .encoders.aql import pm4_ib_packet
 from .encoders.emit import PATCH, apply_kernarg_relocs, apply_patches, apply_relocs
 from .errors import BindingError, KernargPoolExhausted, NotRecorded, QueueFailed, ReplayBusy
 from .kernarg import encode
+from .ranges import Buffer
 
 if TYPE_CHECKING:
     from .device import Device, DeviceBuffer

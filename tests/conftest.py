@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Settings of the whole test suite: repeatable examples, and a skip counts as a failure."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# The disk is shared with whatever else runs here; only the number of examples bounds a test, never the clock.
+settings.register_profile(
+    "default",
+    derandomize=True,
+    deadline=None,
+    database=None,
+    print_blob=True,
+    max_examples=60,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("default")
+
+# Kernels built by the tests are cached apart from the user's, for the length of the machine's temporary folder.
+os.environ.setdefault("XDG_CACHE_HOME", os.path.join(tempfile.gettempdir(), "redline-test-cache"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Name every skip: a test that did not run proved nothing."""
+    for report in terminalreporter.stats.get("skipped", []):
+        terminalreporter.write_line(f"skipped, which counts as a failure: {report.nodeid}")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail a session with skips."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None and reporter.stats.get("skipped"):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED

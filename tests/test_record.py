@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recording: buffers, slices, accesses and launches; what is refused, and that a refusal leaves nothing behind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import redline as rl
+
+
+def _graph() -> tuple[rl.Graph, rl.Buffer]:
+    g = rl.Graph()
+    return g, g.buffer("x", 4096)
+
+
+def _two() -> rl.Kernel:
+    """A kernel with two pointers and one 4-byte scalar."""
+    return rl.Kernel.synthetic("two", pointers=2, scalars=(4,))
+
+
+@pytest.mark.parametrize(
+    "item", [slice(0, 0), slice(8, 4), slice(-4, 8), slice(0, 4097), slice(0, 8, 2), 3, slice(0.5, 2)]
+)
+def test_a_slice_is_a_byte_range_inside_the_buffer(item: Any) -> None:
+    """Half-open, step 1, not empty, in bounds; anything else is refused when it is written down."""
+    _, x = _graph()
+    with pytest.raises(rl.RecordError, match="4096|step 1"):
+        x[item]
+
+
+def test_slices_of_views_are_relative() -> None:
+    """As in numpy, a slice of a slice counts from the slice's start."""
+    _, x = _graph()
+    view = x[1024:2048][16:32]
+    assert (view.start, view.stop, view.nbytes, str(view)) == (1040, 1056, 16, "x[1040:1056]")
+
+
+def test_an_access_passes_the_address_of_the_slice_or_of_its_base() -> None:
+    """`rl.write(y[a:b])` passes y+a; `base=y` passes y and still declares [a, b)."""
+    g, x = _graph()
+    k = g.launch(_two(), grid=1, block=64, args=[rl.write(x[1024:2048]), rl.write(x[64:128], base=x), 7])
+    assert [(p.offset, p.addend) for p in k.pointers] == [(0, 1024), (8, 0)]
+    assert [(t.start, t.stop, t.writes, t.argument) for t in k.touches] == [(1024, 2048, True, 0), (64, 128, True, 8)]
+
+
+def test_several_ranges_behind_one_pointer_and_none() -> None:
+    """`rl.access` declares ranges behind one pointer, `accesses=` memory that no argument carries."""
+    g, x = _graph()
+    y = g.buffer("y", 64)
+    first = rl.access(x, reads=[x[0:4]], writes=[x[8:12], x[16:20]])
+    k = g.launch(rl.Kernel.synthetic("one"), grid=1, block=1, args=[first], accesses=[rl.read(y)])
+    assert [(t.buffer, t.start, t.writes, t.argument) for t in k.touches] == [
+        (0, 0, False, 0),
+        (0, 8, True, 0),
+        (0, 16, True, 0),
+        (1, 0, False, None),
+    ]
+
+
+def test_an_update_reads_and_writes() -> None:
+    """In-place state is both."""
+    g, x = _graph()
+    k = g.launch(rl.Kernel.synthetic("one"), grid=1, block=1, args=[rl.update(x[0:8])])
+    assert [t.writes for t in k.touches] == [False, True]
+
+
+def test_grid_counts_workgroups_and_global_size_counts_work_items() -> None:
+    """The two ways to say how large a launch is mean the same here."""
+    g, x = _graph()
+    one = g.launch(rl.Kernel.synthetic("one"), grid=(3, 2), block=(32, 2), args=[rl.read(x)])
+    two = g.launch(rl.Kernel.synthetic("one"), global_size=(96, 4, 1), block=[32, 2], args=[rl.read(x)])
+    assert one.global_size == two.global_size == (96, 4, 1)
+    assert one.block == two.block == (32, 2, 1)
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        {"grid": 1, "global_size": 64, "block": 64},
+        {"block": 64},
+        {"grid": 0, "block": 64},
+        {"grid": (1, 1, 1, 1), "block": 64},
+        {"grid": 1.0, "block": 64},
+        {"grid": True, "block": 64},
+        {"grid": 1, "block": ()},
+    ],
+)
+def test_sizes_are_one_to_three_positive_ints(sizes: dict[str, Any]) -> None:
+    """Exactly one of grid and global_size; no zero, float, bool or fourth dimension."""
+    g, x = _graph()
+    with pytest.raises(rl.RecordError):
+        g.launch(rl.Kernel.synthetic("one"), args=[rl.read(x)], **sizes)
+    assert g.launches == []
+
+
+def test_grid_overflow_names_the_numbers() -> None:
+    """Case 53: 8,388,607 groups of 512 fit in 32 bits of work-items, one more does not."""
+    g, x = _graph()
+    k = rl.Kernel.synthetic("one")
+    g.launch(k, grid=8_388_607, block=512, args=[rl.read(x)])
+    with pytest.raises(rl.EncodeError, match="4294967296 work-items.*4294967295"):
+        g.launch(k, grid=8_388_608, block=512, args=[rl.read(x)])
+    with pytest.raises(rl.EncodeError, match="5240320000"):
+        g.launch(k, grid=(20000, 2047), block=128, args=[rl.read(x)])
+
+
+def test_lds_counts_static_and_dynamic_bytes() -> None:
+    """Case 54: 65,536 bytes together are allowed, one more is refused and both parts are named."""
+    g, x = _graph()
+    k = rl.Kernel.synthetic("one")
+    g.launch(k, grid=1, block=1, args=[rl.read(x)], dynamic_lds=65536)
+    with pytest.raises(rl.EncodeError, match="0 static.*65537 dynamic"):
+        g.launch(k, grid=1, block=1, args=[rl.read(x)], dynamic_lds=65537)
+
+
+def test_arguments_follow_the_metadata() -> None:
+    """Wrong count, a scalar for a pointer, a pointer for a scalar: each names kernel, line and what is expected."""
+    g, x = _graph()
+    for args, text in (
+        ([rl.read(x)], "3: p0 .global_buffer, 8 bytes"),
+        ([rl.read(x), 5, 5], "p1.*rl.read"),
+        ([rl.read(x), rl.read(x), rl.read(x)], "s0.*a scalar"),
+        ([rl.read(x), rl.read(x), "five"], "s0.*str"),
+        ([rl.read(x), rl.read(x), 1 << 32], "s0.*4294967296"),
+        ([rl.read(x), rl.read(x), b"12345"], "s0.*5 bytes.*exactly 4"),
+        ([rl.read(x), rl.read(x), rl.slot("s", "f8")], "s0.*f8.*4 bytes"),
+    ):
+        with pytest.raises(rl.RecordError, match=rf"test_record\.py:\d+ launch #0 'two'.*{text}"):
+            g.launch(_two(), grid=1, block=64, args=args)
+    assert g.launches == []
+    assert g.slots == {}
+
+
+def test_one_slot_name_is_one_type_and_one_default() -> None:
+    """The same slot may be used at any number of points; another type or default under its name is refused."""
+    g, x = _graph()
+    g.launch(_two(), grid=1, block=64, args=[rl.read(x), rl.read(x), rl.slot("s", "f4", default=1.0)])
+    g.launch(_two(), grid=1, block=64, args=[rl.read(x), rl.read(x), rl.slot("s", "f4", default=1.0)])
+    for other in (rl.slot("s", "i4"), rl.slot("s", "f4"), rl.slot("s", "f4", default=2.0)):
+        with pytest.raises(rl.RecordError, match="one name is one type"):
+            g.launch(_two(), grid=1, block=64, args=[rl.read(x), rl.read(x), other])
+    assert len(g.launches) == 2
+
+
+def test_buffers_launches_and_targets_of_another_graph_are_refused() -> None:
+    """A graph knows its own buffers and launches; all its kernels have one target."""
+    g, x = _graph()
+    h, y = _graph()
+    one = rl.Kernel.synthetic("one")
+    k = g.launch(one, grid=1, block=1, args=[rl.read(x)])
+    with pytest.raises(rl.RecordError, match="buffers of this graph"):
+        g.launch(one, grid=1, block=1, args=[rl.read(y)])
+    with pytest.raises(rl.RecordError, match="launches of this graph"):
+        h.launch(one, grid=1, block=1, args=[rl.read(y)], after=[k])
+    with pytest.raises(rl.RecordError, match="gfx1100.*gfx1201"):
+        g.launch(rl.Kernel.synthetic("one", target="gfx1100"), grid=1, block=1, args=[rl.read(x)])
+
+
+def test_buffer_declarations_are_checked() -> None:
+    """Names are unique, sizes are positive, kinds and roles are the listed ones, an alias fits its memory."""
+    g, x = _graph()
+    bad: list[tuple[Any, ...]] = [("x", 4, {}), ("", 4, {}), ("a", 0, {}), ("a", True, {}), ("a", 1 << 49, {})]
+    bad += [("a", 4, {"kind": "vram"}), ("a", 4, {"role": "output"}), ("a", 4097, {"alias_of": x})]
+    for name, size, options in bad:
+        with pytest.raises(rl.RecordError):
+            g.buffer(name, size, **options)
+    assert [b.name for b in g.buffers] == ["x"]
+
+
+def test_arguments_are_copied_at_record_time() -> None:
+    """Changing an array afterwards changes nothing that was recorded."""
+    import numpy as np
+
+    g, x = _graph()
+    value = np.array([1.5], np.float32)
+    k = g.launch(_two(), grid=1, block=64, args=[rl.read(x), rl.read(x), value])
+    value[0] = 9
+    assert k.kernarg[16:20] == np.float32(1.5).tobytes()
+
+
+@pytest.mark.parametrize(
+    ("bits", "name"),
+    [(1, "DISPATCH_PTR"), (2, "QUEUE_PTR"), (4, "DISPATCH_ID"), (5, "FLAT_SCRATCH_INIT"), (6, "PRIVATE_SEGMENT_SIZE")],
+)
+def test_kernels_that_need_more_are_refused_at_the_launch(bits: int, name: str) -> None:
+    """Fail closed: a dispatch does not supply these user SGPRs (LLVM AMDGPUUsage, kernel descriptor)."""
+    from dataclasses import replace
+
+    g, x = _graph()
+    k = rl.Kernel.synthetic("one")
+    with pytest.raises(rl.UnsupportedKernel, match=rf"test_record\.py:\d+ launch #0 'one'.*{name}"):
+        g.launch(replace(k, properties=k.properties | 1 << bits), grid=1, block=1, args=[rl.read(x)])
+
+
+def test_an_argument_that_nothing_fills_is_refused() -> None:
+    """Case 45: a kernel that wants a hostcall buffer would hang in a dispatcher that supplies none."""
+    from dataclasses import replace
+
+    g, x = _graph()
+    k = rl.Kernel.synthetic("one")
+    hostcall = rl.Argument("", 8, 8, "hidden_hostcall_buffer")
+    with pytest.raises(rl.UnsupportedKernel, match="hidden_hostcall_buffer"):
+        g.launch(replace(k, kernarg_bytes=16, arguments=(*k.arguments, hostcall)), grid=1, block=1, args=[rl.read(x)])
