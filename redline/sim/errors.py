@@ -8,6 +8,7 @@
     ├── InstructionFault           a program counter and what stands there
     │   ├── UnsupportedInstruction a real instruction (or operand, or mode) that is not covered
     │   └── UndecodableInstruction bytes that are no instruction
+    ├── BarrierFault               waves wait at a barrier that nobody can complete
     ├── LaunchFault                registers that start no wave (unset, contradictory, scratch)
     ├── PacketFault                an AQL packet or PM4 word that the packet processor refuses
     └── WaitExpired                a wait inside a stream that nothing satisfied in time
@@ -36,9 +37,7 @@ class MemoryFault(DeviceFault):
 
     def __init__(self, address: int, nbytes: int, access: str, near: str = "no allocation is near") -> None:
         self.address, self.nbytes, self.access, self.near = address, nbytes, access, near
-        super().__init__(
-            f"{access} of {nbytes} bytes at {address:#x}: outside every allocation of the device ({near})"
-        )
+        super().__init__(f"{access} of {nbytes} bytes at {address:#x}: outside every allocation of the device ({near})")
 
 
 class InstructionFault(DeviceFault):
@@ -61,6 +60,14 @@ class UndecodableInstruction(InstructionFault):
     def __init__(self, pc: int, code: bytes) -> None:
         self.pc, self.code = pc, code
         super().__init__(f"instruction at {pc:#x}: bytes {code.hex(' ')} are no instruction of this target")
+
+
+class BarrierFault(DeviceFault):
+    """Waves wait at a barrier, and every other wave of their workgroup has ended or waits too."""
+
+    def __init__(self, pc: int, waves: int) -> None:
+        self.pc, self.waves = pc, waves
+        super().__init__(f"barrier before {pc:#x}: {waves} waves wait and no wave can arrive any more")
 
 
 class LaunchFault(DeviceFault):

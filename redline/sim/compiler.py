@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From the text of one instruction to code for a `Front`, once for each text.
+
+Asks each family of instructions in turn; what none of them knows is refused with address and text. The text says all
+that decides the meaning (branch displacements are relative), so the cache key needs no address.
+"""
+
+from __future__ import annotations
+
+from .control import compile_control
+from .errors import UnsupportedInstruction
+from .operands import Parsed, ParseError, parse
+from .salu import compile_scalar
+from .smem import compile_smem
+from .step import Code, Context
+from .vector import compile_vector
+from .vmem import compile_vmem
+
+
+class Compiler:
+    """Code by instruction text, for one generation and wave size."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._codes: dict[str, Code] = {}
+
+    def compile(self, text: str, pc: int) -> Code:
+        """The code of `text`; `pc` is only named when it is refused."""
+        code = self._codes.get(text)
+        if code is None:
+            try:
+                code = self._codes[text] = compile_text(text, self._context)
+            except ParseError as error:
+                raise UnsupportedInstruction(pc, text, str(error)) from error
+        return code
+
+
+def compile_text(text: str, context: Context) -> Code:
+    """Compile one line of disassembly; ParseError says why it is refused."""
+    if text.startswith("s_delay_alu"):  # its operands are joined by `|`; it has no effect
+        return Code(run=lambda front: None)
+    parts = parse(text)
+    code = _by_family(parts, context)
+    if code is None:
+        raise ParseError("not in the table of semantics")
+    return Code(code.run, code.jump, code.touch, _highest_vgpr(parts))
+
+
+def _by_family(parts: tuple[Parsed, ...], context: Context) -> Code | None:
+    first = parts[0]
+    if len(parts) == 2 or first.name.startswith("v_"):
+        return compile_vector(parts, context)
+    if (code := compile_control(first, context)) is not None:
+        return code
+    if first.name.startswith("s_"):
+        return compile_smem(first) or compile_scalar(first, context)
+    return compile_vmem(first)
+
+
+def _highest_vgpr(parts: tuple[Parsed, ...]) -> int:
+    reached = [o.first + o.count for parsed in parts for o in parsed.operands if o.kind == "v"]
+    return max(reached, default=0)

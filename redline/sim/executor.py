@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The back end that runs kernels from their machine code, for correctness and never for timing.
+
+Takes a `Dispatch` as the packet reader found it; starts its waves (`launch.py`), reads its code from memory
+(`code.py`) and runs it (`scheduler.py`). Keeps only caches between dispatches, and no state of the device.
+"""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+
+import numpy as np
+
+from radiowave.disassemble import Disassembler as ChildDisassembler
+
+from .code import Decoder, Disassembler, Program
+from .compiler import Compiler
+from .dispatch import Dispatch
+from .generation import GENERATIONS
+from .launch import check_registers, resident_batches
+from .memory import Memory
+from .scheduler import Policy, Scheduler
+from .step import Context
+
+
+class Executor:
+    """Executes dispatches of one target. Owns the disassembler unless it is given one."""
+
+    def __init__(self, target: str, *, disassembler: Disassembler | None = None, policy: Policy | None = None) -> None:
+        if target not in GENERATIONS:
+            raise KeyError(f"{target!r} is not a target of the software device")
+        self._owned: ChildDisassembler | None = None
+        if disassembler is None:
+            disassembler = self._owned = ChildDisassembler()
+            self._owned.library()  # starts the child, so that a missing library shows here
+        self.policy = policy or Policy()
+        self._gen = GENERATIONS[target]
+        self._decoders = {wave: Decoder(disassembler, target, wave) for wave in (32, 64)}
+        self._compilers = {wave: Compiler(Context(self._gen, wave)) for wave in (32, 64)}
+
+    def dispatch(self, dispatch: Dispatch, memory: Memory, cancelled: threading.Event) -> None:
+        """Run to completion, or raise a `DeviceFault`, or `Cancelled`."""
+        vgprs, wave = check_registers(dispatch, self._gen), dispatch.wave
+        program = Program(memory, self._decoders[wave], self._compilers[wave], vgprs)
+        with np.errstate(all="ignore"):
+            for waves in resident_batches(dispatch, self._gen):
+                Scheduler(waves, program, memory, self.policy, cancelled).run(dispatch.entry)
+
+    def close(self) -> None:
+        """End the disassembler's process if it is ours."""
+        owned, self._owned = self._owned, None
+        if owned is not None:
+            owned.close()
+
+    def __enter__(self) -> Executor:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Vector loads and stores: global, flat and buffer. Atomics are in `atomics.py`, LDS in `lds.py`.
+
+An address is computed for every lane, and memory sees only those of lanes that are on. A flat address is a global one:
+flat access to LDS or scratch would need apertures that this device does not have, and memory refuses such an address.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .buffers import vector_in_range
+from .memory import Memory
+from .op import U32, U64, Array, Mask
+from .operands import Operand, Parsed, ParseError, integer
+from .registers import check_width, reader
+from .state import Front
+from .step import Code, MemoryRun
+
+# Cache policy: nothing is cached here. `lds` and `tfe` change what is written and are not among these.
+CACHE_POLICY = frozenset({"glc", "slc", "dlc", "th", "scope", "nv"})
+
+_NAME = re.compile(r"(global|flat|buffer)_(load|store)_(.+)$")
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What moves between memory and registers. `half`: None for whole registers, else the first bit of 16."""
+
+    nbytes: int
+    signed: bool = False
+    half: int | None = None
+
+    @property
+    def dwords(self) -> int:
+        return max(1, self.nbytes // 4)
+
+
+LOADS: dict[str, Shape] = {
+    "u8": Shape(1),
+    "i8": Shape(1, signed=True),
+    "u16": Shape(2),
+    "i16": Shape(2, signed=True),
+    "b32": Shape(4),
+    "b64": Shape(8),
+    "b96": Shape(12),
+    "b128": Shape(16),
+    "d16_u8": Shape(1, half=0),
+    "d16_i8": Shape(1, signed=True, half=0),
+    "d16_b16": Shape(2, half=0),
+    "d16_hi_u8": Shape(1, half=16),
+    "d16_hi_i8": Shape(1, signed=True, half=16),
+    "d16_hi_b16": Shape(2, half=16),
+}
+STORES: dict[str, Shape] = {
+    "b8": Shape(1),
+    "b16": Shape(2),
+    "b32": Shape(4),
+    "b64": Shape(8),
+    "b96": Shape(12),
+    "b128": Shape(16),
+    "d16_hi_b8": Shape(1, half=16),
+    "d16_hi_b16": Shape(2, half=16),
+}
+
+# Which lanes take part, and their addresses: bool and uint64 [wave, lane].
+Address = Callable[[Front], tuple[Mask, U64]]
+
+
+def compile_vmem(parsed: Parsed) -> Code | None:
+    """The code of a vector load or store, None when it is not one."""
+    found = _NAME.match(parsed.name)
+    if not found:
+        return None
+    space, action, what = found.groups()
+    table = LOADS if action == "load" else STORES
+    if what not in table:
+        return None
+    shape, places = table[what], list(parsed.operands)
+    if not places:
+        raise ParseError("no operands")
+    # A global or flat store prints its address first; everything else its data.
+    data = places.pop(1 if space != "buffer" and action == "store" and len(places) > 1 else 0)
+    address = address_of(parsed, space, places, shape.nbytes)
+    if data.kind != "v":
+        raise ParseError(f"data operand {data.token!r}")
+    check_width(data, shape.dwords)
+    return Code(touch=_load(data, shape, address) if action == "load" else _store(data, shape, address))
+
+
+def address_of(parsed: Parsed, space: str, rest: list[Operand], nbytes: int) -> Address:
+    """The address operands of an access in `space` ("global", "flat" or "buffer")."""
+    if space == "buffer":
+        return _buffer_address(parsed, rest, nbytes)
+    if unknown := set(parsed.modifiers) - CACHE_POLICY - {"offset"}:
+        raise ParseError(f"modifier {sorted(unknown)[0]!r}")
+    offset = integer(parsed.modifiers.get("offset", "0"))
+    if space == "flat":
+        if len(rest) != 1:
+            raise ParseError("a flat access has one address operand")
+        return _vector_address(rest[0], offset)
+    if len(rest) != 2:
+        raise ParseError("a global access has an address and a base")
+    place, base = rest
+    if base.kind == "off":
+        return _vector_address(place, offset)
+    return _based_address(place, base, offset)
+
+
+def _vector_address(place: Operand, offset: int) -> Address:
+    if place.kind != "v":
+        raise ParseError(f"address operand {place.token!r}")
+    fetch, added = reader(place, "u64"), np.uint64(offset & (1 << 64) - 1)
+    if offset == 0:
+        return lambda front: (front.exec, fetch(front))
+    return lambda front: (front.exec, fetch(front) + added)
+
+
+def _based_address(place: Operand, base: Operand, offset: int) -> Address:
+    """Scalar base + unsigned 32-bit lane offset + immediate."""
+    if place.kind != "v" or base.kind != "s":
+        raise ParseError(f"address operands {place.token!r}, {base.token!r}")
+    fetch, fetch_base = reader(place, "u32"), reader(base, "u64")
+    added = np.uint64(offset & (1 << 64) - 1)
+    return lambda front: (front.exec, fetch(front) + (fetch_base(front) + added))
+
+
+def _buffer_address(parsed: Parsed, rest: list[Operand], nbytes: int) -> Address:
+    """`off` or a lane offset (offen), a descriptor, a scalar offset, an immediate; lanes outside drop out."""
+    if unknown := set(parsed.modifiers) - CACHE_POLICY - {"offset", "offen"}:
+        raise ParseError(f"modifier {sorted(unknown)[0]!r}")
+    if len(rest) != 3:
+        raise ParseError("a buffer access has an address, a descriptor and an offset")
+    place, descriptor, scalar = rest
+    check_width(descriptor, 4)
+    if descriptor.kind != "s" or ("offen" in parsed.modifiers) != (place.kind == "v"):
+        raise ParseError(f"address operands {place.token!r}, {descriptor.token!r}")
+    constant = np.full((1, 1), integer(parsed.modifiers.get("offset", "0")), np.uint64)
+    lane = reader(place, "u32") if place.kind == "v" else None
+    uniform = reader(scalar, "u32")
+    columns = slice(descriptor.first, descriptor.first + 4)
+
+    def address(front: Front) -> tuple[Mask, U64]:
+        offset = constant if lane is None else lane(front) + constant
+        soffset = uniform(front).astype(np.uint64)
+        inside, at = vector_in_range(front.s32[:, columns], offset, soffset, nbytes)
+        return front.exec & inside, np.broadcast_to(at, front.shape)
+
+    return address
+
+
+def _load(data: Operand, shape: Shape, address: Address) -> MemoryRun:
+    """Lanes that are on get the value; those whose buffer access is out of range get 0."""
+    unpack, index = unpacker(shape), data.first
+
+    def touch(front: Front, memory: Memory) -> None:
+        lanes, at = address(front)
+        rows = memory.read(at[lanes], shape.nbytes)
+        if lanes is not front.exec:
+            outside = front.exec & ~lanes
+            write_lanes(front, outside, index, shape, np.zeros((1, shape.dwords), np.uint32))
+        write_lanes(front, lanes, index, shape, unpack(rows))
+
+    return touch
+
+
+def unpacker(shape: Shape) -> Callable[[NDArray[np.uint8]], U32]:
+    """Bytes from memory to register dwords [row, dword]; narrow values are extended."""
+    if shape.nbytes >= 4:
+        return lambda rows: rows.view(np.uint32)
+    kind = "i" if shape.signed else "u"
+    narrow, wide = np.dtype(f"{kind}{shape.nbytes}"), np.dtype(f"{kind}4")
+    return lambda rows: rows.view(narrow).astype(wide).view(np.uint32)
+
+
+def write_lanes(front: Front, lanes: Mask, index: int, shape: Shape, values: U32) -> None:
+    """Row i of `values` goes to the i-th lane that is on; one row serves all lanes."""
+    if shape.half is not None:
+        front.u16[index][:, shape.half // 16 :: 2][lanes] = values[:, 0].astype(np.uint16)
+        return
+    for dword in range(shape.dwords):
+        if front.full and lanes is front.exec:
+            front.u32[index + dword].reshape(-1)[...] = values[:, dword]
+        else:
+            front.u32[index + dword][lanes] = values[:, dword]
+
+
+def _store(data: Operand, shape: Shape, address: Address) -> MemoryRun:
+    pack = packer(data.first, shape)
+
+    def touch(front: Front, memory: Memory) -> None:
+        lanes, at = address(front)
+        memory.write(at[lanes], pack(front, lanes))
+
+    return touch
+
+
+def packer(index: int, shape: Shape) -> Callable[[Front, Mask], NDArray[np.uint8]]:
+    """Register contents of the lanes that are on, as bytes for memory [row, byte]."""
+    shift, nbytes = np.uint32(shape.half or 0), shape.nbytes
+
+    def pack(front: Front, lanes: Mask) -> NDArray[np.uint8]:
+        columns: list[Array] = [front.u32[index + dword][lanes] for dword in range(shape.dwords)]
+        if shift:
+            columns[0] = columns[0] >> shift
+        if nbytes == 4:
+            return columns[0].view(np.uint8).reshape(-1, 4)
+        table = np.stack(columns, axis=1)
+        return np.ascontiguousarray(table.view(np.uint8)[:, :nbytes])
+
+    return pack
