@@ -19,6 +19,9 @@ from radiowave.find_llvm import places
 TRIPLE = b"amdgcn-amd-amdhsa"
 # Far above the longest instruction text (a dual-issue instruction has about 200 characters).
 TEXT_BYTES = 2048
+# LLVM 22 reads a literal behind the end of the bytes it was given and crashes (a VOP3 whose third dword is cut off).
+# Zeros behind the code keep it alive; an instruction that needed them does not decode.
+PADDING_BYTES = 32
 
 _INITIALISERS = (
     "LLVMInitializeAMDGPUTargetInfo",
@@ -67,13 +70,15 @@ class Library:
     def decode(self, code: bytes, pc: int, target: str, wave: int) -> tuple[list[int], list[str]]:
         """Lengths and texts from the first byte on, up to the first that does not decode (length 0)."""
         context = self.context(target, wave)
-        start = ctypes.create_string_buffer(code, len(code))
+        start = ctypes.create_string_buffer(code, len(code) + PADDING_BYTES)
         address, text = ctypes.addressof(start), ctypes.create_string_buffer(TEXT_BYTES)
         lengths: list[int] = []
         texts: list[str] = []
         at = 0
         while at < len(code):
-            length = self.one(context, address + at, len(code) - at, pc + at, text, TEXT_BYTES)
+            left = len(code) - at
+            length = self.one(context, address + at, left + PADDING_BYTES, pc + at, text, TEXT_BYTES)
+            length = length if length <= left else 0
             lengths.append(length)
             texts.append(_plain(text.value) if length else "")
             if not length:
