@@ -1,44 +1,168 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Floating point as the vector ALU does it: rounding, NaN rules, min and max, clamp, conversions.
+"""Floating point as the vector ALU does it: arithmetic, NaN rules, rounding to integers, scaling, clamp.
 
-Every function is pure, takes and returns numpy arrays, and never warns. It covers one mode only: round to
-nearest even with all denormals kept (FLOAT_MODE 0xF0); the machine refuses kernels that ask for another.
-Tables of instructions are in `valu_*.py`, the fused multiply-add in `fma.py`.
+Every function is pure and takes and returns numpy arrays of one float type (f16, f32 or f64). Callers hold
+`quiet` around many calls, because entering it costs more than most calls. One mode is covered: round to
+nearest even with all denormals kept (FLOAT_MODE 0xF0); the machine refuses kernels that ask for another. A
+NaN result is quiet, as on the hardware: code that LLVM emits relies on it.
+
+Minimum and maximum are in `minmax.py`, division in `division.py`, conversions in `valu_convert.py`, the fused
+multiply-add of f32 and f64 in `fma.py`.
 """
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
-from .fma import fma as _fused
+from .fma import fma
 from .op import Array
 
 quiet = np.errstate(all="ignore")
 
 
-@quiet
-def fma(a: Array, b: Array, c: Array) -> Array:
-    """a * b + c, rounded once. f16 goes through f64, which holds every product and every sum that can tie."""
-    if a.dtype == np.float16:
-        wide: Array = a.astype(np.float64) * b.astype(np.float64) + c.astype(np.float64)
-        return wide.astype(np.float16)
-    result: Array = _fused(a, b, c)
+class Format(NamedTuple):
+    """The bit layout of a binary float type."""
+
+    bits: np.dtype[Any]  # unsigned integer of the same size
+    mantissa: int  # explicit bits of the significand
+    bias: int
+
+    @property
+    def quiet_bit(self) -> int:
+        return 1 << (self.mantissa - 1)
+
+    @property
+    def sign(self) -> int:
+        return 1 << (self.bits.itemsize * 8 - 1)
+
+    @property
+    def infinity(self) -> int:
+        return self.sign - (1 << self.mantissa)
+
+
+FORMATS: dict[Any, Format] = {
+    np.dtype(np.float16): Format(np.dtype(np.uint16), 10, 15),
+    np.dtype(np.float32): Format(np.dtype(np.uint32), 23, 127),
+    np.dtype(np.float64): Format(np.dtype(np.uint64), 52, 1023),
+}
+
+
+def bits_of(a: Array) -> Array:
+    """The same memory as unsigned integers."""
+    return a.view(FORMATS[a.dtype].bits)
+
+
+def is_signalling(a: Array) -> Array:
+    """A NaN whose quiet bit is clear."""
+    form = FORMATS[a.dtype]
+    kind = form.bits.type
+    result: Array = np.isnan(a) & ((bits_of(a) & kind(form.quiet_bit)) == kind(0))
     return result
 
 
-@quiet
-def add(a: Array, b: Array) -> Array:
-    result: Array = a + b
+def make_quiet(a: Array) -> Array:
+    """NaNs get their quiet bit; everything else keeps its bits, -0 included."""
+    result: Array = a - 0.0
     return result
 
 
-@quiet
-def sub(a: Array, b: Array) -> Array:
-    result: Array = a - b
+def sub_rev(a: Array, b: Array) -> Array:
+    result: Array = b - a
     return result
 
 
-@quiet
-def mul(a: Array, b: Array) -> Array:
-    result: Array = a * b
-    return result
+def fma_f16(a: Array, b: Array, c: Array) -> Array:
+    """a * b + c, rounded once. The f64 product has 22 bits, so the sum is exact whenever it could tie in
+    f16."""
+    wide: Array = a.astype(np.float64) * b.astype(np.float64) + c.astype(np.float64)
+    return make_quiet(wide.astype(np.float16))
+
+
+def mul_dx9_zero(a: Array, b: Array) -> Array:
+    """Zero times anything, infinity and NaN included, is +0."""
+    return np.where((a == 0) | (b == 0), a.dtype.type(0), a * b)
+
+
+def fma_dx9_zero(a: Array, b: Array, c: Array) -> Array:
+    return np.where((a == 0) | (b == 0), make_quiet(c), fma(a, b, c))
+
+
+def mul_add_unfused(a: Array, b: Array, c: Array) -> Array:
+    """v_mad_f32, v_mac_f32 (gfx10.1): rounds twice and flushes denormals, whatever the mode says."""
+    product = flush(flush(a) * flush(b))
+    total: Array = product + flush(c)
+    return flush(total)
+
+
+def flush(a: Array) -> Array:
+    """Denormals become zeros of the same sign."""
+    smallest = np.finfo(a.dtype).smallest_normal
+    return np.where(np.abs(a) < smallest, np.copysign(a.dtype.type(0), a), a)
+
+
+def fract(a: Array) -> Array:
+    """a - floor(a), kept below 1: the largest value below 1 when the difference rounds up to it."""
+    difference = a - np.floor(a)
+    below_one = np.nextafter(a.dtype.type(1), a.dtype.type(0))
+    return np.where(difference >= 1, below_one, difference)
+
+
+def ldexp(a: Array, exponent: Array) -> Array:
+    """a * 2**exponent, rounded once.
+
+    Two exact steps do not exist in general, so f16 and f32 scale in f64, where no denormal is lost, and f64
+    splits the factor so that only the last multiplication can round.
+    """
+    power = np.clip(exponent.astype(np.int32), -4400, 4400)
+    if a.dtype == np.float64:
+        return _ldexp_double(a, power)
+    wide = np.ldexp(a.astype(np.float64), np.clip(power, -400, 400))
+    return make_quiet(wide.astype(a.dtype))
+
+
+def _ldexp_double(a: Array, power: Array) -> Array:
+    mantissa, exponent = np.frexp(a)
+    # The C library's ldexp rounds once; numpy hands it an int.
+    return make_quiet(np.where(np.isfinite(a), np.ldexp(mantissa, exponent + power), a))
+
+
+def frexp_mantissa(a: Array) -> Array:
+    """The significand in [0.5, 1) with the sign; infinities and NaN as they are."""
+    return make_quiet(np.frexp(a)[0])
+
+
+def frexp_exponent(a: Array) -> Array:
+    """The exponent that goes with it; 0 for zero, infinities and NaN. int16 for f16, else int32."""
+    exponent: Array = np.where(np.isfinite(a), np.frexp(a)[1], 0)
+    return exponent.astype(np.int16 if a.dtype == np.float16 else np.int32)
+
+
+def clamp(a: Array) -> Array:
+    """The `clamp` modifier: into [0, 1], with NaN and -0 to +0 (DX10_CLAMP, or gfx12)."""
+    kind = a.dtype.type
+    above_zero = np.where(a > 0, a, kind(0))
+    return np.where(above_zero > 1, kind(1), above_zero)
+
+
+def halves(a: Array) -> tuple[Array, Array]:
+    """The low and the high 16 bits of a packed dword, as uint16."""
+    return (a & np.uint32(0xFFFF)).astype(np.uint16), (a >> np.uint32(16)).astype(np.uint16)
+
+
+def join(low: Array, high: Array) -> Array:
+    """Two arrays of 16-bit elements of any type as one array of dwords."""
+    packed: Array = low.view(np.uint16).astype(np.uint32) | (high.view(np.uint16).astype(np.uint32) << np.uint32(16))
+    return packed
+
+
+def clamp_packed(a: Array) -> Array:
+    """`clamp` on both f16 halves of a dword."""
+    low, high = halves(a)
+    return join(clamp(low.view(np.float16)), clamp(high.view(np.float16)))
+
+
+def f16_to_f32(a: Array) -> Array:
+    """Exact; a signalling NaN becomes quiet."""
+    return make_quiet(a.astype(np.float32))

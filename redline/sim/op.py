@@ -6,7 +6,8 @@ else: the text of an instruction, registers, EXEC and the order of reads and wri
 
 A function gets one numpy array per source, in the order the assembler prints them, viewed as the dtype of its
 operand type. A shape is [wave, lane]; a scalar source arrives as [wave, 1] or [1, 1], never as a numpy
-scalar, so every function broadcasts. It never modifies a source and never warns. It returns one array, or a
+scalar, so every function broadcasts. It never modifies a source. numpy's floating-point warnings are off
+around it (`floats.quiet`, held by the caller). It may be a plain numpy ufunc. It returns one array, or a
 tuple of arrays when `dst` has several entries.
 """
 
@@ -74,7 +75,7 @@ OPERAND_TYPES: dict[str, OperandType] = {
 
 # Keywords that `needs` may name, and what the machine passes for them.
 NEEDS: dict[str, str] = {
-    "exec": "bool [wave, lane]: lanes that are on",
+    "active": "bool [wave, lane]: EXEC",
     "vcc": "bool [wave, lane]: VCC, where the text does not print it (v_div_fmas_*, v_dual_cndmask_b32)",
     "wave": "int: 32 or 64",
     "op_sel": "tuple of ints, one a source (and the destination, when printed); all 0 when absent",

@@ -7,48 +7,101 @@ A mask covers every lane; the machine clears the bits of inactive lanes before i
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from .floats import quiet
+from .floats import FORMATS, bits_of
 from .op import Array, Op
 
+Comparison = Callable[[Array, Array], Any]
 
-def _ordered(function: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
-    @quiet
-    def compare(a: Array, b: Array) -> Array:
-        return function(a, b)
-
-    return compare
-
-
-_ORDER: dict[str, Callable[[Array, Array], Array]] = {
+_ORDER: dict[str, Comparison] = {
     "lt": np.less,
     "eq": np.equal,
     "le": np.less_equal,
     "gt": np.greater,
     "ge": np.greater_equal,
 }
-_INTEGER_TYPES = ("i16", "u16", "i32", "u32", "i64", "u64")
-_INTEGER_ORDER = _ORDER | {"ne": np.not_equal}
 
 
-def _integer_rows() -> dict[str, Op]:
+def _less_or_greater(a: Array, b: Array) -> Array:
+    result: Array = (a < b) | (a > b)
+    return result
+
+
+def ordered(a: Array, b: Array) -> Array:
+    result: Array = (a == a) & (b == b)
+    return result
+
+
+def _not(function: Comparison) -> Comparison:
+    """The negated comparison: true when an operand is NaN."""
+
+    def negated(a: Array, b: Array) -> Array:
+        result: Array = ~function(a, b)
+        return result
+
+    return negated
+
+
+def always(value: bool) -> Comparison:
+    def constant(a: Array, b: Array) -> Array:
+        return np.full(np.broadcast_shapes(a.shape, b.shape), value)
+
+    return constant
+
+
+FLOAT_COMPARISONS: dict[str, Comparison] = _ORDER | {
+    "lg": _less_or_greater,
+    "o": ordered,
+    "u": _not(ordered),
+    "nge": _not(np.greater_equal),
+    "nlg": _not(_less_or_greater),
+    "ngt": _not(np.greater),
+    "nle": _not(np.less_equal),
+    "neq": np.not_equal,
+    "nlt": _not(np.less),
+    "f": always(False),
+    "t": always(True),
+}
+_INTEGER_COMPARISONS: dict[str, Comparison] = _ORDER | {"ne": np.not_equal, "f": always(False), "t": always(True)}
+
+
+def has_class(a: Array, wanted: Array) -> Array:
+    """Whether the class of `a` is among the ten bits of `wanted`, bit 0 first: signalling NaN, quiet NaN,
+    -infinity, -normal, -denormal, -0, +0, +denormal, +normal, +infinity."""
+    form = FORMATS[a.dtype]
+    kind = form.bits.type
+    magnitude = bits_of(a) & kind(form.sign - 1)
+    steps = (kind(1), kind(1 << form.mantissa), kind(form.infinity), kind(form.infinity + 1))
+    rank = sum((magnitude >= step).astype(np.int64) for step in steps)  # 0 zero ... 3 infinity, 4 NaN
+    numbered = np.where(np.signbit(a), 5 - rank, 6 + rank)
+    quiet_nan = ((magnitude & kind(form.quiet_bit)) != 0).astype(np.int64)
+    position = np.where(rank == 4, quiet_nan, numbered)
+    chosen: Array = (wanted.astype(np.int64) >> position) & 1
+    return chosen.astype(np.bool_)
+
+
+def _rows(kinds: tuple[str, ...], comparisons: dict[str, Comparison]) -> dict[str, Op]:
     rows: dict[str, Op] = {}
-    for kind in _INTEGER_TYPES:
-        for name, function in _INTEGER_ORDER.items():
+    for kind in kinds:
+        for name, function in comparisons.items():
             rows[f"v_cmp_{name}_{kind}"] = Op(("mask",), (kind, kind), function)
             rows[f"v_cmpx_{name}_{kind}"] = Op(("exec",), (kind, kind), function)
     return rows
 
 
-def _float_rows() -> dict[str, Op]:
+def _class_rows() -> dict[str, Op]:
     rows: dict[str, Op] = {}
-    for kind in ("f16", "f32", "f64"):
-        for name, function in _ORDER.items():
-            rows[f"v_cmp_{name}_{kind}"] = Op(("mask",), (kind, kind), _ordered(function))
-            rows[f"v_cmpx_{name}_{kind}"] = Op(("exec",), (kind, kind), _ordered(function))
+    for kind, wanted in (("f16", "u16"), ("f32", "u32"), ("f64", "u32")):
+        rows[f"v_cmp_class_{kind}"] = Op(("mask",), (kind, wanted), has_class)
+        rows[f"v_cmpx_class_{kind}"] = Op(("exec",), (kind, wanted), has_class)
     return rows
 
 
-COMPARE: dict[str, Op] = _integer_rows() | _float_rows()
+COMPARE: dict[str, Op] = (
+    _rows(("i16", "u16", "i32", "u32", "i64", "u64"), _INTEGER_COMPARISONS)
+    | _rows(("f16", "f32", "f64"), FLOAT_COMPARISONS)
+    | _class_rows()
+)

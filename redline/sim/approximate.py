@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The instructions whose hardware result AMD only bounds: reciprocal, square root, logarithm and their kin.
+
+They are computed here in a wider type and rounded once, so a result is the correctly rounded one but for
+rare cases within a hair of a tie. Hardware may differ in the last place, and flushes denormals in some of
+them; nothing that uses one of these by itself is comparable bit for bit with a GPU. `APPROXIMATE` lists
+them so that a report can say so. Quotients and square roots that LLVM builds from them with fused
+multiply-adds do not depend on the last place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from .floats import make_quiet
+from .op import Array
+
+Unary = Callable[[Array], Array]
+
+_WIDER = {2: np.float64, 4: np.float64, 8: np.longdouble}
+
+
+def _rounded_once(function: Unary) -> Unary:
+    """`function` in the wider type of its argument, rounded to the argument's own."""
+
+    def approximate(a: Array) -> Array:
+        wide = function(a.astype(_WIDER[a.dtype.itemsize]))
+        return make_quiet(wide.astype(a.dtype))
+
+    return approximate
+
+
+def _reciprocal(a: Array) -> Array:
+    result: Array = a.dtype.type(1) / a
+    return result
+
+
+def _reciprocal_root(a: Array) -> Array:
+    result: Array = a.dtype.type(1) / np.sqrt(a)
+    return result
+
+
+def _turn(a: Array, quarter: int) -> Array:
+    """sin(2 pi a), or cos with `quarter` 1; exact at multiples of a quarter because the reduction is
+    exact."""
+    turns = a - np.rint(a)
+    quarters = np.rint(turns * 4)
+    angle = (turns - quarters / 4) * (2 * np.pi)
+    sector = (np.where(np.isfinite(quarters), quarters, 0).astype(np.int64) + quarter) % 4
+    sine, cosine = np.sin(angle), np.cos(angle)
+    values = np.select([sector == 0, sector == 1, sector == 2], [sine, cosine, -sine], -cosine)
+    return np.where(np.isfinite(a), values + 0.0, np.nan)  # + 0.0: a zero of either sign becomes +0
+
+
+def _sine(a: Array) -> Array:
+    return _turn(a, 0)
+
+
+def _cosine(a: Array) -> Array:
+    return _turn(a, 1)
+
+
+rcp = _rounded_once(_reciprocal)
+sqrt = _rounded_once(np.sqrt)
+rsq = _rounded_once(_reciprocal_root)
+exp2 = _rounded_once(np.exp2)
+log2 = _rounded_once(np.log2)
+sin_turns = _rounded_once(_sine)
+cos_turns = _rounded_once(_cosine)
+
+APPROXIMATE: frozenset[str] = frozenset(
+    [f"v_{name}_{kind}" for name in ("rcp", "rsq", "sqrt") for kind in ("f16", "f32", "f64")]
+    + [f"v_{name}_{kind}" for name in ("exp", "log", "sin", "cos") for kind in ("f16", "f32")]
+    + [f"v_s_{name}_{kind}" for name in ("rcp", "rsq", "sqrt", "exp", "log") for kind in ("f16", "f32")]
+    + ["v_rcp_iflag_f32"]
+)

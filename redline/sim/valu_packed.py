@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Packed 16-bit instructions (VOP3P): one operation on the low halves and one on the high halves.
+
+The machine arranges the halves (op_sel, op_sel_hi) and changes signs (neg_lo, neg_hi) before; it clamps
+floats after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from . import minmax
+from . import valu_int16 as half
+from .floats import fma_f16, halves, join
+from .op import Array, Op
+from .valu_int import saturating
+
+_DTYPES: dict[str, Any] = {"b16": np.uint16, "u16": np.uint16, "i16": np.int16, "f16": np.float16}
+
+
+def both_halves(function: Callable[..., Any], kinds: tuple[str, ...]) -> Callable[..., Array]:
+    """`function` on 16-bit operands of `kinds`, done on the low and on the high halves of dwords."""
+    dtypes = [_DTYPES[kind] for kind in kinds]
+
+    def packed(*sources: Array) -> Array:
+        pairs = [halves(source) for source in sources]
+        low = function(*(pair[0].view(dtype) for pair, dtype in zip(pairs, dtypes, strict=True)))
+        high = function(*(pair[1].view(dtype) for pair, dtype in zip(pairs, dtypes, strict=True)))
+        return join(low, high)
+
+    return packed
+
+
+def _row(result: str, kinds: tuple[str, ...], function: Callable[..., Any], clamps: bool = False) -> Op:
+    clamped = both_halves(saturating(function, _DTYPES[result]), kinds) if clamps else None
+    sources = tuple(f"pk_{kind}" for kind in kinds)
+    return Op((f"pk_{result}",), sources, both_halves(function, kinds), saturating=clamped)
+
+
+def _integer_rows() -> dict[str, Op]:
+    rows: dict[str, Op] = {}
+    for kind in ("u16", "i16"):
+        two, three = (kind, kind), (kind, kind, kind)
+        rows[f"v_pk_add_{kind}"] = _row(kind, two, np.add, clamps=True)
+        rows[f"v_pk_sub_{kind}"] = _row(kind, two, np.subtract, clamps=True)
+        rows[f"v_pk_mad_{kind}"] = _row(kind, three, half.mad, clamps=True)
+        rows[f"v_pk_min_{kind}"] = _row(kind, two, np.minimum)
+        rows[f"v_pk_max_{kind}"] = _row(kind, two, np.maximum)
+    return rows | {
+        "v_pk_mul_lo_u16": _row("u16", ("u16", "u16"), np.multiply),
+        "v_pk_lshlrev_b16": _row("b16", ("u16", "b16"), half.shift_left_rev),
+        "v_pk_lshrrev_b16": _row("b16", ("u16", "b16"), half.shift_right_rev),
+        "v_pk_ashrrev_i16": _row("i16", ("u16", "i16"), half.shift_right_signed_rev),
+    }
+
+
+def _float_rows() -> dict[str, Op]:
+    two, three = ("f16", "f16"), ("f16", "f16", "f16")
+    fmac = Op(("pk_f16",), ("pk_f16", "pk_f16"), both_halves(fma_f16, three), reads_dst=True)
+    return {
+        "v_pk_add_f16": _row("f16", two, np.add),
+        "v_pk_mul_f16": _row("f16", two, np.multiply),
+        "v_pk_fma_f16": _row("f16", three, fma_f16),
+        "v_pk_fmac_f16": fmac,
+        "v_pk_min_f16": _row("f16", two, minmax.MIN_IEEE),
+        "v_pk_max_f16": _row("f16", two, minmax.MAX_IEEE),
+        "v_pk_min_num_f16": _row("f16", two, minmax.MIN_NUMBER),
+        "v_pk_max_num_f16": _row("f16", two, minmax.MAX_NUMBER),
+        "v_pk_minimum_f16": _row("f16", two, minmax.MIN_PROPAGATE),
+        "v_pk_maximum_f16": _row("f16", two, minmax.MAX_PROPAGATE),
+    }
+
+
+PACKED: dict[str, Op] = _integer_rows() | _float_rows()
