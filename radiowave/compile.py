@@ -8,13 +8,12 @@ in this process (`link.py`). Does not cache; who calls it does.
 
 from __future__ import annotations
 
-import hashlib
 import shlex
 import subprocess
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -68,10 +67,11 @@ def compile_many(jobs: Sequence[CompileJob], progress: Callable[[int], None] | N
     `progress(done)` is called after each. A failure fails the batch and names its job.
     """
     linked: list[bytes] = []
-    for relocatable in _relocatables(jobs):
-        linked.append(link(relocatable))
-        if progress is not None:
-            progress(len(linked))
+    with closing(_relocatables(jobs)) as relocatables:  # ends the child when linking fails
+        for relocatable in relocatables:
+            linked.append(link(relocatable))
+            if progress is not None:
+                progress(len(linked))
     return linked
 
 
@@ -80,7 +80,7 @@ def compile_relocatable(jobs: Sequence[CompileJob]) -> list[bytes]:
     return list(_relocatables(jobs))
 
 
-def _relocatables(jobs: Sequence[CompileJob]) -> Iterator[bytes]:
+def _relocatables(jobs: Sequence[CompileJob]) -> Generator[bytes]:
     for job in jobs:
         job.check()
     if not jobs:
@@ -162,11 +162,20 @@ def _failed(code: str, job: CompileJob, seen: str) -> ToolchainError:
 
 
 def _repeat(job: CompileJob) -> str:
-    """A command that repeats one job. Its source is kept in a file whose name comes from its content."""
-    digest = hashlib.sha256(job.text.encode()).hexdigest()[:16]
-    path = Path(tempfile.gettempdir()) / f"radiowave-{digest}.ll"
-    path.write_text(job.text, encoding="utf-8")
-    arguments = [str(path), "--target", job.target, "--wave", str(job.wave)]
+    """A command that repeats one job: from the file that its label names, else from a copy of its text."""
+    arguments = [_source_path(job), "--target", job.target, "--wave", str(job.wave)]
     if job.code_object_version is not None:
         arguments += ["--code-object-version", str(job.code_object_version)]
     return shlex.join(command("radiowave.llvm_child", *arguments))
+
+
+def _source_path(job: CompileJob) -> str:
+    path = Path(job.label)
+    try:
+        if path.read_text(encoding="utf-8") == job.text:
+            return str(path.absolute())
+    except (OSError, ValueError):  # the label is no file name
+        pass
+    with tempfile.NamedTemporaryFile("w", prefix="radiowave-", suffix=".ll", delete=False, encoding="utf-8") as copy:
+        copy.write(job.text)
+    return copy.name

@@ -15,11 +15,11 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-import msgpack
-
 from radiowave import elf as e
 from radiowave.errors import LinkError
+from radiowave.image import MAX_IMAGE_BYTES
 from radiowave.link_image import DynamicRelocation, Image, Output, Placed
+from radiowave.metadata import unpack_document
 
 R_ABS64, R_REL64 = 3, 5
 R_GOTPCREL32_LO, R_GOTPCREL32_HI = 8, 9
@@ -114,7 +114,8 @@ def _place_sections(source: _Object, image: Image) -> None:
 def _output_for(section: e.Section, image: Image) -> Output:
     """Which output section takes an input section; by flags, as LLVM sets them, not by name."""
     writable = bool(section.flags & e.SHF_WRITE)
-    if section.flags & e.SHF_TLS or section.align & (section.align - 1) or section.align > 4096:
+    is_aligned = section.align & (section.align - 1) == 0 and section.align <= 4096
+    if section.flags & e.SHF_TLS or not is_aligned or section.nbytes > MAX_IMAGE_BYTES:
         raise _unplaced(section)
     if section.type == e.SHT_NOTE and not writable:
         return image.note
@@ -136,7 +137,7 @@ def _unplaced(section: e.Section) -> LinkError:
     return LinkError(
         "RW0403",
         where=f"section {section.name}",
-        seen=f"type {section.type}, flags {section.flags:#x}, alignment {section.align}",
+        seen=f"type {section.type}, flags {section.flags:#x}, alignment {section.align}, {section.nbytes:,} bytes",
         allowed="code, read-only data, data, zero-filled data, notes; aligned to a power of two up to 4096",
         do="remove what needs this section (thread-local data, global constructors) from the source",
     )
@@ -160,11 +161,8 @@ def _one_metadata_note(elf: e.Elf) -> bytes:
 
 
 def _names_kernels(note: e.Note) -> bool:
-    try:
-        metadata = msgpack.unpackb(note.payload, strict_map_key=False)
-    except (ValueError, msgpack.UnpackException):
-        return True  # keep it: `code_object.py` says what is wrong with it
-    return bool(isinstance(metadata, dict) and metadata.get("amdhsa.kernels"))
+    document = unpack_document(note.payload)
+    return bool(isinstance(document, dict) and document.get("amdhsa.kernels"))
 
 
 Located = tuple[tuple[Output, int], e.Relocation, e.Symbol]
@@ -219,13 +217,15 @@ def _allocate_slots(source: _Object, relocations: list[Located], image: Image) -
 
 def _placed_symbols(source: _Object) -> Iterator[Placed]:
     for symbol in source.symbols[1:]:
-        if symbol.type == e.STT_SECTION:
-            continue
         if symbol.section == e.SHN_ABS:
             yield Placed(symbol, None, symbol.value)
         elif symbol.section in source.placed:
+            limit = source.elf.sections[symbol.section].nbytes
+            if symbol.value > limit:
+                raise _misfit("RW0404", f"symbol {symbol.name}", f"offset {symbol.value:#x}", f"up to {limit:#x}")
             output, offset = source.placed[symbol.section]
-            yield Placed(symbol, output, offset + symbol.value)
+            if symbol.type != e.STT_SECTION:
+                yield Placed(symbol, output, offset + symbol.value)
         elif symbol.section >= e.SHN_LORESERVE:
             raise _misfit("RW0404", f"symbol {symbol.name}", f"section {symbol.section:#x}", "a section of this object")
 
@@ -240,15 +240,18 @@ def _apply(
 ) -> None:
     output, offset = place
     here, there = output.address + offset, source.address(symbol)
-    if row.type == R_ABS64:
-        image.relative.append(DynamicRelocation(here, there + row.addend))
-        return
-    if row.type == R_REL64:
-        struct.pack_into("<q", output.content, offset, there + row.addend - here)
-        return
     if row.type in (R_GOTPCREL32_LO, R_GOTPCREL32_HI):
         there = image.got.address + slots[row.symbol]
+    if abs(row.addend) > MAX_IMAGE_BYTES:
+        raise _misfit(
+            "RW0404", f"{output.name}+{offset:#x}", f"addend {row.addend:#x}", f"{MAX_IMAGE_BYTES:#x} at most"
+        )
     distance = there + row.addend - here
-    if row.type in (R_REL32_HI, R_GOTPCREL32_HI):
-        distance >>= 32
-    struct.pack_into("<I", output.content, offset, distance & 0xFFFFFFFF)
+    if row.type == R_ABS64:
+        image.relative.append(DynamicRelocation(here, there + row.addend))
+    elif row.type == R_REL64:
+        struct.pack_into("<q", output.content, offset, distance)
+    elif row.type in (R_REL32_HI, R_GOTPCREL32_HI):
+        struct.pack_into("<I", output.content, offset, distance >> 32 & 0xFFFFFFFF)
+    else:
+        struct.pack_into("<I", output.content, offset, distance & 0xFFFFFFFF)

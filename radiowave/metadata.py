@@ -120,13 +120,18 @@ class Metadata:
     kernels: tuple[KernelMetadata, ...]
 
 
-def parse_metadata(payload: bytes) -> Metadata:
-    """Read the document, or raise `CodeObjectError` that names the key."""
+def unpack_document(payload: bytes) -> object:
+    """The note's msgpack document as it is; nothing in it is checked."""
     try:
-        document = msgpack.unpackb(payload)
+        document: object = msgpack.unpackb(payload)
     except (ValueError, TypeError, OverflowError, RecursionError, msgpack.UnpackException) as error:
         raise _malformed("metadata note", f"{type(error).__name__}: {error}"[:300], "one msgpack document") from None
-    root = _Map("metadata", document)
+    return document
+
+
+def parse_metadata(payload: bytes) -> Metadata:
+    """Read the document, or raise `CodeObjectError` that names the key."""
+    root = _Map("metadata", unpack_document(payload))
     version = root.integers("amdhsa.version", 2)
     assert version is not None
     rows = root.value("amdhsa.kernels", list, default=[])
