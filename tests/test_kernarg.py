@@ -83,7 +83,7 @@ def test_typed_scalars_check_their_value_when_made() -> None:
     """The error is where the value is written down."""
     for make, value in ((rl.i8, 128), (rl.u8, -1), (rl.f32, 1e39), (rl.i32, 1.5), (rl.f32, "1")):
         with pytest.raises(rl.RecordError):
-            make(value)  # type: ignore[operator]
+            make(value)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["two words", "", "1st", None])

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`redline doctor`: what is installed, what was found and where it was looked for, and why GPU paths are off.
+
+Collects facts and never fails because of what it finds. Printing is `cli.py`'s.
+"""
+
+from __future__ import annotations
+
+import platform
+import sys
+from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import radiowave
+
+from . import __version__
+from .encoders import FAMILIES
+from .errors import HsaError
+
+PACKAGES = ("numba", "numpy", "llvmlite", "pyelftools", "msgpack", "rich", "rocm-llvm-python")
+
+
+def report() -> dict[str, Any]:
+    """Everything a bug report needs, as plain data with a `schema` version."""
+    return {
+        "schema": 1,
+        "redline": __version__,
+        "python": sys.version.split()[0],
+        "platform": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "packages": {name: _version(name) for name in PACKAGES},
+        "targets": {table.name: list(table.targets) for table in FAMILIES},
+        "tools": [asdict(tool) for tool in radiowave.find_tools()],
+        "gpu": _gpu(),
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _gpu() -> dict[str, Any]:
+    """The GPU agents, or why there are none."""
+    from .hsa import Runtime
+
+    try:
+        runtime = Runtime.real()
+        agents = [{"target": agent.target, "name": agent.name} for agent in runtime.agents()]
+    except HsaError as error:
+        return {"agents": [], "off": str(error)}
+    return {"agents": agents, "off": "" if agents else "the HSA runtime shows no GPU agent"}

@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Derived fences: safe by the pairwise definition, nothing in them can be taken away, and no fewer would do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations, permutations, product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import redline as rl
+from redline.fences import Fence, Fences
+from tests.graphs import BYTES, Node, build, nodes
+
+W, R = "writes", "reads"
+
+
+def _chain(count: int) -> list[Node]:
+    return [Node(reads=((0, 0, 1),), writes=((0, 0, 1),)) for _ in range(count)]
+
+
+@pytest.mark.parametrize("schedule", ["levels", "record"])
+@given(items=nodes())
+def test_derived_fences_are_safe(schedule: str, items: list[Node]) -> None:
+    """Every pair that conflicts is ordered and visible, by a check that shares no code with the derivation."""
+    plan = build(items).compile(schedule=schedule)
+    assert rl.verify(plan, plan.fences) == ()
+
+
+@given(items=nodes())
+def test_full_fences_are_safe(items: list[Node]) -> None:
+    """fences="full" fences after every launch, whatever the launches do."""
+    plan = build(items).compile(fences="full")
+    assert rl.verify(plan, plan.fences) == ()
+    assert plan.fences.drains == plan.fences.acquires == len(items) - 1
+
+
+@pytest.mark.parametrize("schedule", ["levels", "record"])
+@given(items=nodes())
+def test_nothing_can_be_taken_away(schedule: str, items: list[Node]) -> None:
+    """Without any one drain, acquire or class of an acquire, some pair is unsafe. And each has a reason."""
+    plan = build(items).compile(schedule=schedule)
+    inner = plan.fences.inner
+    for at, fence in enumerate(inner):
+        assert fence.waits
+        weaker = [inner[:at] + inner[at + 1 :]]
+        for name in fence.acquire:
+            assert any(shown == name for shown, _ in fence.shows)
+            rest = tuple(other for other in fence.acquire if other != name)
+            weaker.append((*inner[:at], replace(fence, acquire=rest), *inner[at + 1 :]))
+        for fences in weaker:
+            assert rl.verify(plan, Fences(tuple(fences)))
+
+
+def _cheapest(plan: rl.Plan) -> tuple[int, int, int]:
+    """(drains, acquire packets, class bits) of the cheapest safe fences for this order, by trying all of them."""
+    places = range(1, len(plan.order))
+    choices = [(), ("K",), ("V",), ("K", "V")]
+    for count in range(len(plan.order)):
+        best: tuple[int, int, int] | None = None
+        for drains in combinations(places, count):
+            for acquires in product(choices, repeat=count):
+                fences = Fences(tuple(Fence(at, names) for at, names in zip(drains, acquires, strict=True)))
+                cost = (count, sum(bool(names) for names in acquires), sum(map(len, acquires)))
+                if (best is None or cost < best) and not rl.verify(plan, fences):
+                    best = cost
+        if best is not None:
+            return best
+    raise AssertionError("no fences are safe")
+
+
+def _cost(plan: rl.Plan) -> tuple[int, int, int]:
+    fences = plan.fences
+    return fences.drains, fences.acquires, sum(len(fence.acquire) for fence in fences.inner)
+
+
+@settings(max_examples=40)
+@given(items=nodes(most=5))
+def test_no_fences_for_the_same_order_are_cheaper(items: list[Node]) -> None:
+    """Drains first, then acquire packets, against every possible set of fences of small graphs.
+
+    Class bits are irredundant but not always fewest: facts say so of the second greedy pass.
+    """
+    plan = build(items).compile(schedule="record")
+    assert _cost(plan)[:2] == _cheapest(plan)[:2]
+
+
+@settings(max_examples=40)
+@given(items=nodes(most=5))
+def test_no_legal_order_needs_fewer_drains(items: list[Node]) -> None:
+    """The levels schedule against every order that keeps the edges: none beats the longest chain."""
+    plan = build(items).compile()
+    fewest = min(
+        _drains_of(plan, order)
+        for order in permutations(range(len(items)))
+        if all(order.index(a) < order.index(b) for a, b in plan.edges)
+    )
+    assert plan.fences.drains == fewest == max(plan.levels)
+
+
+def _drains_of(plan: rl.Plan, order: tuple[int, ...]) -> int:
+    drains, epoch = 0, set[int]()
+    for launch in order:
+        if any((before, launch) in plan.edges for before in epoch):
+            drains, epoch = drains + 1, set()
+        epoch.add(launch)
+    return drains
+
+
+def test_a_chain_drains_between_neighbours() -> None:
+    """Case 1: N launches that update the same four bytes need N - 1 drains."""
+    plan = build(_chain(20)).compile()
+    assert (plan.fences.drains, plan.fences.acquires) == (19, 19)
+
+
+def test_independent_launches_need_no_fence() -> None:
+    """Case 1, case 4: readers of one buffer that write their own bytes share an epoch."""
+    graph = rl.Graph()
+    w, out = graph.buffer("w", 64, role="in"), graph.buffer("out", 64, role="out")
+    for i in range(64):
+        kernel = rl.Kernel.synthetic("k", pointers=2)
+        graph.launch(kernel, grid=1, block=1, args=[rl.read(w), rl.write(out[i : i + 1])])
+    plan = graph.compile()
+    assert (plan.edges, plan.fences.inner) == ((), ())
+
+
+def test_a_fan_out_has_one_boundary() -> None:
+    """Case 1: one writer and 40 readers with outputs of their own: exactly one fence, after the writer."""
+    graph = rl.Graph()
+    x, out = graph.buffer("x", 4), graph.buffer("out", 40, role="out")
+    graph.launch(rl.Kernel.synthetic("w"), grid=1, block=1, args=[rl.write(x)])
+    for i in range(40):
+        kernel = rl.Kernel.synthetic("r", pointers=2)
+        graph.launch(kernel, grid=1, block=1, args=[rl.read(x), rl.write(out[i : i + 1])])
+    assert [(f.at, f.acquire) for f in graph.compile().fences.inner] == [(1, ("K", "V"))]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "drain", "acquire"),
+    [
+        (W, R, True, ("K", "V")),
+        (R, W, True, ()),
+        (W, W, True, ()),
+        (R, R, False, ()),
+    ],
+)
+def test_only_read_after_write_acquires(first: str, second: str, drain: bool, acquire: tuple[str, ...]) -> None:
+    """RAW needs the wait and the visibility, WAR and WAW the wait, RAR nothing. One shared byte is enough."""
+    pair = [Node(**{first: ((0, 0, 2),)}), Node(**{second: ((0, 1, BYTES),)})]  # type: ignore[arg-type]
+    fences = build(pair).compile().fences
+    assert [f.acquire for f in fences.inner] == ([acquire] if drain else [])
+
+
+def test_disjoint_ranges_of_one_buffer_do_not_conflict() -> None:
+    """Case 63: [0:2) against [2:4) is no hazard; one byte of overlap is one, and the byte is named."""
+    apart = [Node(writes=((0, 0, 2),)), Node(reads=((0, 2, 4),))]
+    touching = [Node(writes=((0, 0, 3),)), Node(reads=((0, 2, 4),))]
+    assert build(apart).compile().hazards == ()
+    (hazard,) = build(touching).compile().hazards
+    assert (hazard.kind, hazard.first, hazard.second, hazard.start, hazard.stop) == ("RAW", 0, 1, 2, 3)
+
+
+def test_ordered_is_not_visible() -> None:
+    """Case 9: the acquire alone taken away is its own diagnosis, with launches, range and cache."""
+    plan = build([Node(writes=((0, 0, 4),)), Node(reads=((0, 0, 4),))]).compile()
+    drained = Fences((Fence(1),))
+    findings = [str(finding) for finding in rl.verify(plan, drained)]
+    assert findings == [
+        "ordered but not visible: #0 -> #1: RAW on m0[0:4] through K",
+        "ordered but not visible: #0 -> #1: RAW on m0[0:4] through V",
+    ]
+    assert {f.kind for f in rl.verify(plan, Fences(()))} == {"not ordered"}
+
+
+def test_after_orders_and_makes_nothing_visible() -> None:
+    """`after=` between launches that share no byte is a drain without an acquire."""
+    fences = build([Node(), Node(after=(0,))]).compile().fences
+    assert [(f.at, f.acquire, f.waits) for f in fences.inner] == [(1, (), ((0, 1),))]
+
+
+def test_an_acquire_does_not_cover_what_had_not_drained() -> None:
+    """Memory model F2: n1 writes A without having drained when V is acquired for n2; n3 reads A and needs its own."""
+    a, b, x = (0, 0, 1), (1, 0, 1), (2, 0, 1)
+    items = [
+        Node(writes=(b, x), reader="V"),
+        Node(writes=(x, a), reader="V"),
+        Node(reads=(b,), reader="V"),
+        Node(reads=(a,), reader="V"),
+    ]
+    plan = build(items).compile(schedule="record")
+    assert rl.verify(plan, plan.fences) == ()
+    assert [(f.at, f.acquire) for f in plan.fences.inner] == [(1, ("V",)), (3, ("V",))]
+
+
+def test_two_classes_share_a_packet() -> None:
+    """Memory model F21: V before n1 and K before n2 can be one packet before n1."""
+    a, z, t = (0, 0, 1), (1, 0, 1), (2, 0, 1)
+    kernel_k = rl.Certificate("scalar_args", frozenset({0}))
+    graph = rl.Graph()
+    m = [graph.buffer(f"m{i}", BYTES) for i in range(3)]
+
+    def go(reads: list[tuple[int, int, int]], writes: list[tuple[int, int, int]], certificate: rl.Certificate) -> None:
+        args = [rl.read(m[i][p:q]) for i, p, q in reads] + [rl.write(m[i][p:q]) for i, p, q in writes]
+        kernel = rl.Kernel.synthetic("k", pointers=len(args), certificate=certificate)
+        graph.launch(kernel, grid=1, block=1, args=args)
+
+    go([], [a, z, t], rl.Certificate("vmem_only"))
+    go([a], [t], rl.Certificate("vmem_only"))
+    go([z], [t], kernel_k)
+    plan = graph.compile(schedule="record")
+    assert rl.verify(plan, plan.fences) == ()
+    assert plan.fences.acquires == 1
+
+
+def test_certificates_narrow_the_acquire() -> None:
+    """A kernel certified vector-only needs V; memory that no argument carries is read through both."""
+    graph = rl.Graph()
+    x = graph.buffer("x", 8)
+    vector = rl.Kernel.synthetic("v", certificate=rl.Certificate("vmem_only"))
+    graph.launch(rl.Kernel.synthetic("w"), grid=1, block=1, args=[rl.write(x)])
+    graph.launch(vector, grid=1, block=1, args=[rl.read(x)])
+    assert [f.acquire for f in graph.compile().fences.inner] == [("V",)]
+    graph.launch(rl.Kernel.synthetic("w"), grid=1, block=1, args=[rl.write(x)])
+    graph.launch(rl.Kernel.synthetic("n", pointers=0), grid=1, block=1, accesses=[rl.read(x)])
+    assert [f.acquire for f in graph.compile().fences.inner] == [("V",), (), ("K", "V")]
+
+
+def test_aliases_are_one_memory() -> None:
+    """A slice by another name conflicts byte for byte, in the memory's own coordinates."""
+    graph = rl.Graph()
+    x = graph.buffer("x", 64)
+    view = graph.buffer("view", 16, alias_of=x[32:48])
+    graph.launch(rl.Kernel.synthetic("w"), grid=1, block=1, args=[rl.write(view[4:8])])
+    graph.launch(rl.Kernel.synthetic("r"), grid=1, block=1, args=[rl.read(x[0:40])])
+    (hazard,) = graph.compile().hazards
+    assert (hazard.buffer, hazard.start, hazard.stop) == (0, 36, 40)
+
+
+@given(items=nodes(), data=st.data())
+def test_explicit_order_wants_every_conflict_ordered(items: list[Node], data: st.DataObject) -> None:
+    """order="explicit": accepted exactly when every conflicting pair has a chain of after= between its ends."""
+    after = [tuple(data.draw(st.sets(st.integers(0, at - 1))) if at else ()) for at in range(len(items))]
+    items = [replace(node, after=edges) for node, edges in zip(items, after, strict=True)]
+    reach: list[set[int]] = []
+    for edges in after:
+        reach.append(set(edges).union(*(reach[i] for i in edges)))
+    conflicts = [(h.first, h.second) for h in build(items).compile().hazards]
+    ordered = all(a in reach[b] for a, b in conflicts)
+    if ordered:
+        plan = build(items, order="explicit").compile()
+        assert rl.verify(plan, plan.fences) == ()
+    else:
+        with pytest.raises(rl.HazardError, match=r"(RAW|WAR|WAW) on m\d\[\d:\d\].*after="):
+            build(items, order="explicit").compile()
+
+
+def test_an_unordered_conflict_names_both_launches_lines_and_bytes() -> None:
+    """order="explicit": the message has labels, call sites, kind, range and the fix."""
+    graph = build([Node(writes=((0, 0, 3),)), Node(reads=((0, 2, 4),))], order="explicit")
+    with pytest.raises(rl.HazardError) as caught:
+        graph.compile()
+    text = str(caught.value)
+    for part in ("#0 n0", "#1 n1", "graphs.py:", "RAW on m0[2:3]", "after=['n0']"):
+        assert part in text

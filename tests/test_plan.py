@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans: legal orders, fingerprints by value, equal bytes in every process, and plans as text."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+
+import redline as rl
+from tests.graphs import Node, build, nodes
+
+
+@given(items=nodes())
+def test_every_edge_points_forward_in_the_emitted_order(items: list[Node]) -> None:
+    """Both schedules keep the recorded order of conflicting launches and every after=."""
+    for schedule in ("levels", "record"):
+        plan = build(items).compile(schedule=schedule)
+        position = {launch: at for at, launch in enumerate(plan.order)}
+        assert sorted(position) == list(range(len(items)))
+        assert all(position[a] < position[b] for a, b in plan.edges)
+
+
+@given(items=nodes())
+def test_neighbouring_conflicts_join_all_conflicts(items: list[Node]) -> None:
+    """Any two conflicting launches are joined by a chain of edges, found here by comparing every pair."""
+    plan = build(items).compile()
+    reach: list[set[int]] = [set() for _ in items]
+    for a, b in sorted(plan.edges, key=lambda edge: edge[1]):
+        reach[b] |= {a} | reach[a]
+
+    def overlap(xs: tuple[tuple[int, int, int], ...], ys: tuple[tuple[int, int, int], ...]) -> bool:
+        return any(m == n and a < d and c < b for m, a, b in xs for n, c, d in ys)
+
+    for b, late in enumerate(items):
+        for a, early in enumerate(items[:b]):
+            everything = late.reads + late.writes
+            if overlap(early.writes, everything) or overlap(early.reads, late.writes):
+                assert a in reach[b]
+
+
+def test_the_record_schedule_keeps_the_recorded_order() -> None:
+    """Levels move an independent launch forward; record does not."""
+    items = [Node(writes=((0, 0, 1),)), Node(reads=((0, 0, 1),)), Node(writes=((1, 0, 1),))]
+    assert build(items).compile().order == (0, 2, 1)
+    assert build(items).compile(schedule="record").order == (0, 1, 2)
+
+
+def test_unknown_options_are_refused() -> None:
+    """Each names what is allowed; boundaries other than the host are not there yet and say so."""
+    graph = build([Node()])
+    for options in ({"boundary": "queue"}, {"schedule": "asap"}, {"fences": "none"}, {"gfx10_wait": "maybe"}):
+        with pytest.raises(rl.RecordError, match="allowed"):
+            graph.compile(**options)  # type: ignore[arg-type]
+    with pytest.raises(rl.RecordError, match="without launches"):
+        rl.Graph().compile()
+    with pytest.raises(rl.RecordError, match="explicit"):
+        rl.Graph(order="random")  # type: ignore[arg-type]
+
+
+def _example(**changes: object) -> rl.Plan:
+    graph = rl.Graph()
+    x = graph.buffer("x", int(str(changes.get("nbytes", 64))), role="inout")
+    kernel = rl.Kernel.synthetic("k", pointers=1, scalars=(4,))
+    if "kernel" in changes:
+        kernel = replace(kernel, rsrc3=0x10)
+    value = changes.get("value", 3)
+    args = [rl.update(x[: int(str(changes.get("stop", 8)))]), value]
+    graph.launch(
+        kernel, grid=int(str(changes.get("grid", 1))), block=1, args=args, label=str(changes.get("label", "a"))
+    )
+    return graph.compile(fences=str(changes.get("fences", "minimal")))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"nbytes": 128},
+        {"kernel": True},
+        {"value": 4},
+        {"stop": 9},
+        {"grid": 2},
+        {"fences": "full"},
+        {"value": rl.slot("s", "i4")},
+        {"value": rl.slot("s", "i4", default=3)},
+        {"value": rl.slot("s", "u4", default=3)},
+    ],
+)
+def test_the_fingerprint_sees_every_part_of_the_plan(change: dict[str, object]) -> None:
+    """Anything that can change a result or an option changes the fingerprint."""
+    assert _example(**change).fingerprint != _example().fingerprint
+    assert _example(**change) != _example()
+
+
+def test_labels_and_lines_are_not_in_the_fingerprint() -> None:
+    """Plans are compared by what they do."""
+    assert _example(label="b") == _example()
+    assert hash(_example(label="b")) == hash(_example())
+
+
+_SCRIPT = """
+import redline as rl
+from tests.graphs import Node, build
+items = [Node(writes=((0, 0, 3),)), Node(reads=((0, 2, 4), (1, 0, 1)), writes=((2, 0, 1),)), Node(writes=((1, 0, 4),))]
+plan = build(items).compile()
+print(plan.fingerprint, plan.program.digest)
+print(plan.explain())
+"""
+
+
+def test_equal_bytes_in_fresh_processes() -> None:
+    """Case 29: five processes with different hash seeds give the same fingerprint, words and text."""
+    outputs = set()
+    for seed in range(5):
+        environment = {**os.environ, "PYTHONHASHSEED": str(seed)}
+        outputs.add(
+            subprocess.run([sys.executable, "-c", _SCRIPT], env=environment, capture_output=True, check=True).stdout
+        )
+    assert len(outputs) == 1
+    assert outputs.pop().count(b"\n") > 5
+
+
+def test_explain_says_what_waits_for_what_and_through_which_cache() -> None:
+    """Launches by recorded index and label, ranges, kinds, classes, and the rules at both ends."""
+    text = build([Node(writes=((0, 0, 3),)), Node(reads=((0, 2, 4),)), Node(after=(1,))]).compile().explain()
+    for part in (
+        "3 launches, 2 drains, 1 acquires",
+        "entry: drain, system acquire   rule cold-entry",
+        "waits for     #0 n0 -> #1 n1: RAW on m0[2:3]",
+        "makes visible #0 n0 -> #1 n1: RAW on m0[2:3] through K V",
+        "waits for     #1 n1 -> #2 n2: after=",
+        "exit: drain, system release   rule host-exit",
+    ):
+        assert part in text
+
+
+def test_recording_more_does_not_change_a_plan() -> None:
+    """A plan is frozen when it is made."""
+    graph = build([Node(writes=((0, 0, 1),))])
+    plan = graph.compile()
+    before = (plan.fingerprint, len(plan.launches))
+    graph.launch(rl.Kernel.synthetic("k"), grid=1, block=1, args=[rl.read(graph.buffers[0])])
+    graph.buffer("later", 4)
+    assert (plan.fingerprint, len(plan.launches)) == before
+    assert plan.explain().count("level 0") == 1
