@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from .control import compile_control
 from .errors import UnsupportedInstruction
+from .lds import compile_lds
 from .operands import Parsed, ParseError, parse
 from .salu import compile_scalar
 from .smem import compile_smem
 from .step import Code, Context
 from .vector import compile_vector
 from .vmem import compile_vmem
+from .vmem_atomic import compile_vmem_atomic
 
 
 class Compiler:
@@ -48,13 +50,17 @@ def compile_text(text: str, context: Context) -> Code:
 
 def _by_family(parts: tuple[Parsed, ...], context: Context) -> Code | None:
     first = parts[0]
+    if first.name.startswith("v_s_"):  # scalar operands in a vector encoding
+        return compile_scalar(first, context)
     if len(parts) == 2 or first.name.startswith("v_"):
         return compile_vector(parts, context)
     if (code := compile_control(first, context)) is not None:
         return code
     if first.name.startswith("s_"):
         return compile_smem(first) or compile_scalar(first, context)
-    return compile_vmem(first)
+    if first.name.startswith("ds_"):
+        return compile_lds(first, context)
+    return compile_vmem(first) or compile_vmem_atomic(first)
 
 
 def _highest_vgpr(parts: tuple[Parsed, ...]) -> int:

@@ -194,6 +194,8 @@ def constant_bits(token: str, kind: str) -> int:
         if kind == "f64":
             return value << 32
         return value - (value >> 31 << 32) & (1 << 64) - 1 if kind == "i64" else value
+    if width == 16 and value >> 15 == 0x1FFFF:  # true16 text extends the sign of a 16-bit literal to 32 bits
+        value &= 0xFFFF
     if value >> width not in (0, -1):
         raise ParseError(f"constant {token} does not fit an operand of {width} bits")
     return value & (1 << width) - 1

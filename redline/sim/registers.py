@@ -221,16 +221,16 @@ def mask_writer(operand: Operand) -> Writer:
 
 
 def scalar_writer(operand: Operand, rule: OperandType) -> Writer:
-    """One value a wave into a scalar register or pair; EXEC is spread over the lanes again when it is hit."""
-    column, dtype = operand.first, rule.dtype
-    if rule.bits == 64 and column % 2:
+    """One value a wave into a scalar register or pair; EXEC is spread over the lanes again when it is hit.
+
+    A 16-bit result clears the upper half (not verified on hardware).
+    """
+    column, wide = operand.first, rule.bits == 64
+    if wide and column % 2:
         raise ParseError(f"64-bit scalar destination at odd register {column}")
-    if rule.bits == 16:
-        raise ParseError(f"16-bit result in scalar register {operand.token}")
-    wide = rule.bits == 64
     at = column // 2 if wide else column
     place = (slice(None), slice(at, at + 1))
-    unsigned: Any = np.uint64 if wide else np.uint32
+    unsigned: Any = {16: np.uint16, 32: np.uint32, 64: np.uint64}[rule.bits]
 
     def write(front: Front, value: Array) -> None:
         target = front.s64 if wide else front.s32
@@ -240,5 +240,4 @@ def scalar_writer(operand: Operand, rule: OperandType) -> Writer:
         write(front, value)
         front.exec_written()
 
-    del dtype
     return write_exec if column >= EXEC else write

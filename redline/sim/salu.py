@@ -3,7 +3,7 @@
 
 Sources: AMD's RDNA2, RDNA3 and RDNA4 instruction set manuals, chapters SOP1, SOP2, SOPC, SOPK. What SCC becomes is part
 of each row: `scc` "result" means result nonzero, "value" means the function returns it, "kept" that it stays.
-Jumps and waits are in `control.py`, scalar loads in `smem.py`, scalar floats in `valu_salu.py` (same table form).
+Jumps and waits are in `control.py`, scalar loads in `smem.py`, the functions of scalar floats in `salu_float.py`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 from .op import OPERAND_TYPES, Array
 from .operands import EXEC, Operand, Parsed, ParseError
 from .registers import Reader, Writer, check_width, reader, scalar_writer
+from .salu_float import SALU_FLOAT
 from .state import Front
 from .step import Code, Context
 
@@ -367,7 +368,16 @@ def _arithmetic_rows() -> dict[str, Scalar]:
     return rows
 
 
-SCALAR: dict[str, Scalar] = _logic_rows() | _arithmetic_rows()
+def _float_rows() -> dict[str, Scalar]:
+    """Scalar floats: the vector functions; the lane mask of a comparison is SCC."""
+    rows: dict[str, Scalar] = {}
+    for name, op in SALU_FLOAT.items():
+        dst = None if op.dst == ("mask",) else op.dst[0]
+        rows[name] = Scalar(dst, op.src, op.fn, reads_dst=op.reads_dst)
+    return rows
+
+
+SCALAR: dict[str, Scalar] = _logic_rows() | _arithmetic_rows() | _float_rows()
 
 # SOPK: the second source is a 16-bit immediate, printed unsigned; "i16" extends its sign, "u16" does not.
 _IMMEDIATE: dict[str, tuple[Scalar, str, bool]] = {
@@ -415,7 +425,8 @@ def _bind(row: Scalar, destination: Operand | None, sources: list[Operand]) -> C
 
 
 def _scalar_source(operand: Operand, kind: str) -> Reader:
-    if operand.kind not in ("s", "const", "scc", "null") or operand.neg or operand.abs:
+    signed = (operand.neg or operand.abs) and not OPERAND_TYPES[kind].is_float
+    if operand.kind not in ("s", "const", "scc", "null") or signed:
         raise ParseError(f"operand {operand.token!r} in a scalar instruction")
     return reader(operand, kind)
 

@@ -72,6 +72,7 @@ class Front:
     s16: NDArray[np.uint16]
     s8: U8
     group: NDArray[np.int64]
+    lds_base: NDArray[np.int64]
 
     def __init__(self, waves: Waves, lo: int, hi: int, pc: int) -> None:
         self.waves, self.lo, self.hi, self.pc = waves, lo, hi, pc
@@ -137,4 +138,5 @@ _VIEWS: dict[str, Any] = {
     "s16": _scalar(np.uint16),
     "s8": _scalar(np.uint8),
     "group": lambda waves, lo, hi: waves.group[lo:hi],
+    "lds_base": lambda waves, lo, hi: waves.group[lo:hi, None] * waves.lds_bytes,
 }

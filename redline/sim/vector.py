@@ -142,7 +142,7 @@ def _needs(op: Op, context: Context, selection: Selection) -> dict[str, Callable
     wave = context.wave
     sources = len(op.src)
     makers: dict[str, Callable[[Front], Any]] = {
-        "exec": lambda front: front.exec,
+        "active": lambda front: front.exec,
         "vcc": lambda front: front.mask(VCC),
         "wave": lambda front: wave,
     }
