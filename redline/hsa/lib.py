@@ -75,6 +75,7 @@ class RuntimeTable:
     addresses: Mapping[str, int]
     keep: object = None
     fault_text: Callable[[], str] = field(default=lambda: "")
+    device: object = None  # what is behind a software device's table, for tests
 
 
 class Hsa:
@@ -125,14 +126,15 @@ def callback_table(
     *,
     remember: Callable[[BaseException], None],
     fault_text: Callable[[], str] = lambda: "",
+    device: object = None,
 ) -> RuntimeTable:
     """A table of Python functions behind C addresses, each through `guarded`."""
-    keep = [
+    callbacks = [
         guarded(ctypes.CFUNCTYPE(*_signature(name)), function, remember, _ON_ERROR[PROTOTYPES[name][0]])
         for name, function in functions.items()
     ]
-    addresses = {name: _address(callback) for name, callback in zip(functions, keep, strict=True)}
-    return RuntimeTable(kind, addresses, keep, fault_text)
+    addresses = {name: _address(callback) for name, callback in zip(functions, callbacks, strict=True)}
+    return RuntimeTable(kind, addresses, callbacks, fault_text, device)
 
 
 def guarded(
@@ -164,9 +166,7 @@ def _signature(name: str) -> tuple[Any, ...]:
 def _address(function: Any) -> int:
     address = ctypes.cast(function, c_void_p).value
     if address is None:
-        raise HsaError(
-            "RL0904", where="HSA table", seen="a null address", allowed="a function", do="report this"
-        )
+        raise HsaError("RL0904", where="HSA table", seen="a null address", allowed="a function", do="report this")
     return address
 
 

@@ -67,9 +67,7 @@ class Buffer(Handle):
         if agent.target in self._kind.uncached_flag_on:
             flags |= AllocationFlags.HSA_AMD_MEMORY_POOL_UNCACHED_FLAG
         pointer = c_void_p()
-        self.runtime.hsa.check(
-            "hsa_amd_memory_pool_allocate", pool.handle, nbytes, int(flags), byref(pointer)
-        )
+        self.runtime.hsa.check("hsa_amd_memory_pool_allocate", pool.handle, nbytes, int(flags), byref(pointer))
         self.address = int(pointer.value or 0)
         try:
             allowed = hsa_agent_t(agent.handle)
@@ -86,9 +84,7 @@ class Buffer(Handle):
         source = np.frombuffer(data, np.uint8) if not isinstance(data, np.ndarray) else _flat_bytes(data)
         self._check_range("write", offset, source.nbytes)
         if source.nbytes:
-            self.runtime.hsa.check(
-                "hsa_memory_copy", self.address + offset, source.ctypes.data, source.nbytes
-            )
+            self.runtime.hsa.check("hsa_memory_copy", self.address + offset, source.ctypes.data, source.nbytes)
 
     def read(self, dtype: DTypeLike = np.uint8, offset: int = 0, count: int | None = None) -> NDArray[Any]:
         """A copy of `count` items from `offset` on (default: all that fit), through the runtime."""
@@ -98,9 +94,7 @@ class Buffer(Handle):
         result = np.empty(count, item)
         self._check_range("read", offset, result.nbytes)
         if result.nbytes:
-            self.runtime.hsa.check(
-                "hsa_memory_copy", result.ctypes.data, self.address + offset, result.nbytes
-            )
+            self.runtime.hsa.check("hsa_memory_copy", result.ctypes.data, self.address + offset, result.nbytes)
         return result
 
     def view(self, dtype: DTypeLike = np.uint8) -> NDArray[Any]:

@@ -86,9 +86,7 @@ class Queue(Handle):
     def __repr__(self) -> str:
         return f"<Queue {self.id} of {self.packets} packets on {self.agent.target}>"
 
-    def submit(
-        self, packets: NDArray[np.uint32], *, timeout_s: float = 1.0, describe: Describe | None = None
-    ) -> int:
+    def submit(self, packets: NDArray[np.uint32], *, timeout_s: float = 1.0, describe: Describe | None = None) -> int:
         """Publish `packets` (n rows of 16 words) as one batch; the index of the last.
 
         Waits at most `timeout_s` for free slots. `describe` names a packet of the batch should the queue
@@ -194,9 +192,7 @@ class Queue(Handle):
         )
 
     def _refused(self, seen: str, allowed: str) -> HsaError:
-        return HsaError(
-            "RL0910", where=repr(self), seen=seen, allowed=allowed, do="see the queue's documentation"
-        )
+        return HsaError("RL0910", where=repr(self), seen=seen, allowed=allowed, do="see the queue's documentation")
 
     def _check_size(self, packets: int) -> None:
         smallest, largest = self.agent.queue_min_size, self.agent.queue_max_size

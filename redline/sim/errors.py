@@ -13,6 +13,7 @@
     ├── PacketFault                an AQL packet or PM4 word that the packet processor refuses
     └── WaitExpired                a wait inside a stream that nothing satisfied in time
     Cancelled                      the queue was destroyed while work was running; no fault
+    Refusal                        an HSA call with wrong arguments: the status that it returns, and why
 
 Each message says where, what was seen, what is allowed. Nothing here raises towards a user: the runtime table
 remembers the fault (`fault_text`) and reports `status` through the queue's error callback, as hardware does.
@@ -23,7 +24,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 
-class DeviceFault(Exception):  # noqa: N818 - a fault is what the manuals call it
+class DeviceFault(Exception):
     """The device stops the queue with `status`; one line in `str(fault)` says why."""
 
     # hsa.h, hsa_status_t; hsa_ext_amd.h for the three below 0x1000.
@@ -98,5 +99,13 @@ class WaitExpired(DeviceFault):
         super().__init__(f"{where}: waited {after_seconds:g} s for {wanted}, last saw {seen}")
 
 
-class Cancelled(Exception):  # noqa: N818 - it is none
+class Refusal(Exception):
+    """A call into the runtime table that returns `status`; the text is kept for whoever asks why."""
+
+    def __init__(self, status: int, text: str) -> None:
+        self.status, self.text = status, text
+        super().__init__(text)
+
+
+class Cancelled(Exception):
     """The queue is being destroyed: whoever is running its work stops here. Not a fault of the work."""

@@ -25,6 +25,7 @@ ARENA_BYTES = 1 << 35  # address space, not memory: pages come at first touch
 WINDOW_BYTES = 1 << 32  # no smaller allocation straddles such a boundary: high halves stay equal
 GUARD_BYTES = 4096
 POISON = 0x7FFADEAD
+POISONED_BYTES = 1 << 26  # at each end of an allocation: poison must not touch gigabytes
 
 # LLVM widens a three-dword load to four where the address is 16-byte aligned, so reads (never writes) may run
 # to the end of the 16 bytes that hold an allocation's last byte. No hardware notices: its granule is a page.
@@ -197,7 +198,7 @@ class Memory:
     def u64_at(self, address: int) -> int:
         return int.from_bytes(self.bytes_at(address, 8), "little")
 
-    def store(self, address: int, data: bytes) -> None:
+    def store(self, address: int, data: bytes | bytearray) -> None:
         """One checked write of `data`."""
         at = self._checked_one(address, len(data), "write")
         self._bytes[at : at + len(data)] = np.frombuffer(data, np.uint8)
@@ -282,10 +283,11 @@ class Memory:
         raise MemoryError(f"no gap of {nbytes} bytes is left in the arena of {len(self._bytes)}")
 
     def _poison(self, address: int, nbytes: int) -> None:
-        """Up to the read granule, which never reaches into a neighbour."""
+        """Up to the read granule, which never reaches into a neighbour; of a giant only both ends."""
         at = address - self.base
         words = self._bytes[at : at + _align_up(nbytes, READ_GRANULE)].view(np.uint32)
-        words[:] = POISON
+        words[: POISONED_BYTES // 4] = POISON
+        words[-POISONED_BYTES // 4 :] = POISON
 
     def _release_pages(self, row: Allocation) -> None:
         page = mmap.PAGESIZE
