@@ -126,7 +126,7 @@ class Scheduler:
 
     def _settle(self, front: Front, outcome: Outcome) -> None:
         if outcome is None:
-            self._meet(front)
+            self._meet(front.pc)
         elif isinstance(outcome, np.ndarray):
             self._part(front, outcome)
         elif outcome is Event.END:
@@ -146,49 +146,51 @@ class Scheduler:
         if (np.diff(order) != 1).any():
             self._waves.reorder(front.lo, front.hi, order)
             targets = targets[order]
-        bounds = [0, *(np.flatnonzero(np.diff(targets)) + 1), front.count]
-        for lo, hi in itertools.pairwise(bounds):
-            self._add(front.lo + int(lo), front.lo + int(hi), int(targets[lo]), front.last_run)
+        bounds = [0, *(np.flatnonzero(np.diff(targets)) + 1).tolist(), front.count]
+        parts = [
+            self._front(front.lo + lo, front.lo + hi, int(targets[lo]), front.last_run)
+            for lo, hi in itertools.pairwise(bounds)
+        ]
+        self._ready += parts
+        for part in parts:
+            self._meet(part.pc)
 
-    def _add(self, lo: int, hi: int, pc: int, last_run: int) -> Front:
+    def _front(self, lo: int, hi: int, pc: int, last_run: int) -> Front:
         front = Front(self._waves, lo, hi, pc)
         front.last_run = last_run
-        self._ready.append(front)
-        self._meet(front)
         return front
 
-    def _meet(self, front: Front) -> None:
-        """Join with every ready front at the same address, as far as the batch size allows."""
-        limit = self._policy.batch
-        for other in list(self._ready):
-            if other is front or other.pc != front.pc:
-                continue
-            if limit is not None and front.count + other.count > limit:
-                continue
-            front = self._join(front, other)
+    def _meet(self, pc: int) -> None:
+        """Join the ready fronts at `pc`, as far as the batch size allows. Joining may move other fronts."""
+        while (pair := self._joinable(pc)) is not None:
+            self._join(*pair)
 
-    def _join(self, front: Front, other: Front) -> Front:
-        left, right = (front, other) if front.lo < other.lo else (other, front)
+    def _joinable(self, pc: int) -> tuple[Front, Front] | None:
+        limit = self._policy.batch or len(self._waves.group)
+        here = sorted((front for front in self._ready if front.pc == pc), key=lambda front: front.lo)
+        pairs = [pair for pair in itertools.pairwise(here) if pair[0].count + pair[1].count <= limit]
+        adjacent = [pair for pair in pairs if pair[0].hi == pair[1].lo]
+        return next(iter(adjacent or pairs), None)
+
+    def _join(self, left: Front, right: Front) -> None:
+        """One front of two; `right` stands behind `left` in the arrays."""
         if left.hi != right.lo:
             self._bring_together(left, right)
         self._ready.remove(left)
         self._ready.remove(right)
-        joined = Front(self._waves, left.lo, left.lo + left.count + right.count, front.pc)
-        joined.last_run = max(left.last_run, right.last_run)
-        self._ready.append(joined)
-        return joined
+        last_run = max(left.last_run, right.last_run)
+        self._ready.append(self._front(left.lo, left.hi + right.count, left.pc, last_run))
 
     def _bring_together(self, left: Front, right: Front) -> None:
-        """Move `right` up against `left`; whoever stood between moves behind it."""
+        """Move the waves of `right` up against `left`; whoever stood between moves behind them."""
         between = right.lo - left.hi
         order = np.r_[between : between + right.count, 0:between]
         self._waves.reorder(left.hi, right.hi, order)
         for fronts in (self._ready, self._waiting):
             for at, other in enumerate(fronts):
                 if left.hi <= other.lo < right.lo:
-                    moved = Front(self._waves, other.lo + right.count, other.hi + right.count, other.pc)
-                    moved.last_run = other.last_run
-                    fronts[at] = moved
+                    lo, hi = other.lo + right.count, other.hi + right.count
+                    fronts[at] = self._front(lo, hi, other.pc, other.last_run)
 
     # Barriers
 
@@ -226,8 +228,8 @@ class Scheduler:
             self._waves.reorder(front.lo, front.hi, order)
         middle = front.lo + int(np.count_nonzero(complete))
         self._waves.barrier_complete[front.lo : middle] = False
-        self._waiting.append(Front(self._waves, middle, front.hi, front.pc))
-        self._add(front.lo, middle, front.pc, front.last_run)
+        self._waiting.append(self._front(middle, front.hi, front.pc, front.last_run))
+        self._ready.append(self._front(front.lo, middle, front.pc, front.last_run))
 
     def _end(self, front: Front) -> None:
         """The waves are gone and count in no barrier any more."""
