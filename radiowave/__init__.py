@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from radiowave.errors import RadiowaveError as RadiowaveError
     from radiowave.errors import ToolchainError as ToolchainError
     from radiowave.errors import UnsupportedTarget as UnsupportedTarget
-    from radiowave.link import link as link
+    from radiowave.linker import link as link
     from radiowave.metadata import Argument as Argument
     from radiowave.targets import TARGETS as TARGETS
     from radiowave.toolchain import Tool as Tool
@@ -50,7 +50,7 @@ _HOME = {
     "compile_ir": "compile",
     "compile_many": "compile",
     "find_tools": "toolchain",
-    "link": "link",
+    "link": "linker",
 }
 
 __all__ = sorted(_HOME)

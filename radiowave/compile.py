@@ -3,7 +3,7 @@
 
 LLVM runs in a child process (`llvm_child.py`) because it ends its process at a fatal error; here a dead child
 becomes a `ToolchainError` with what it printed, how it ended, and a command that repeats it. Linking happens
-in this process (`link.py`). Does not cache; who calls it does.
+in this process (`linker.py`). Does not cache; who calls it does.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import IO
 
 from radiowave.child import command, environment, how_it_ended, pack_message, read_message
 from radiowave.errors import ToolchainError
-from radiowave.link import link
+from radiowave.linker import link
 from radiowave.targets import check_code_object_version, check_target, check_wave
 
 # A kernel takes 10-20 ms; a job that needs this long is stuck.

@@ -3,7 +3,7 @@
 
 Every read is checked against the file, so broken and hostile bytes raise `CodeObjectError` and nothing else,
 and cost no more time than their size allows. What the tables mean for an AMDGPU object is not known here:
-`code_object.py` reads linked objects and `link.py` relocatable ones. Nothing else in the package reads ELF.
+`code_object.py` reads linked objects and `linker.py` relocatable ones. Nothing else in the package reads ELF.
 
 Numbers: System V gABI (elf.h) and LLVM's `ELF.h`; layouts as in gABI chapters 4 and 5.
 """

@@ -3,7 +3,7 @@
 
 Runs alone in a process because LLVM ends it at a fatal error. Two ways in: a batch of jobs on stdin, each
 answered in order on stdout as soon as it is done (what `compile.py` uses), or one file on the command line
-(what its error message tells the user to run). Does not link; `link.py` does.
+(what its error message tells the user to run). Does not link; `linker.py` does.
 """
 
 from __future__ import annotations

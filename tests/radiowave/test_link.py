@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from radiowave import CodeObject, CodeObjectError, CompileJob, Disassembler, LinkError
 from radiowave import elf as e
 from radiowave.compile import compile_ir, compile_relocatable
-from radiowave.link import link
+from radiowave.linker import link
 from tests.radiowave import sources
 
 

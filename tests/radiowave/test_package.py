@@ -29,7 +29,11 @@ def test_import_is_light() -> None:
 
 
 def test_public_names_resolve() -> None:
-    """Every public name is there, `dir` lists them, and another name is an AttributeError."""
+    """Every public name is there, `dir` lists them, and another name is an AttributeError.
+
+    No submodule has the name of a public function: importing it would put the module in the function's place.
+    """
+    assert not set(radiowave.__all__) & {path.stem for path in PACKAGE.glob("*.py")}
     assert all(getattr(radiowave, name) is not None for name in radiowave.__all__)
     assert dir(radiowave) == radiowave.__all__
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):

@@ -2,7 +2,7 @@
 """Link one relocatable AMDGPU object (ET_REL, as LLVM writes it) into a code object that ROCr loads (ET_DYN).
 
 Places the sections, resolves the relocations that LLVM's AMDGPU back end emits, and hands the result to
-`link_image.py`, which writes the file. One object in, one out: no libraries, no archives, no section merging,
+`linked_image.py`, which writes the file. One object in, one out: no libraries, no archives, no section merging,
 no debug sections. Global symbols are bound inside the object. What it does not know, it refuses by name.
 
 Relocation numbers and formulas: LLVM AMDGPUUsage, "Relocation Records" (S symbol, A addend, P place, G + GOT
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from radiowave import elf as e
 from radiowave.errors import LinkError
 from radiowave.image import MAX_IMAGE_BYTES
-from radiowave.link_image import DynamicRelocation, Image, Output, Placed
+from radiowave.linked_image import DynamicRelocation, Image, Output, Placed
 from radiowave.metadata import unpack_document
 
 R_ABS64, R_REL64 = 3, 5

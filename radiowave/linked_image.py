@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Write a linked AMDGPU code object: addresses, segments, dynamic tables, symbol tables, headers.
 
-Knows nothing of relocatable input; `link.py` fills the sections and resolves relocations. Layout as ROCr's
+Knows nothing of relocatable input; `linker.py` fills the sections and resolves relocations. Layout as ROCr's
 loader wants it: PT_LOADs in address order inside one allocation, `.symtab` kept (ROCr looks kernels up
 there), RELA relocations with sh_info 0. Four loadable segments: read-only, code, data that is read-only once
 relocated, data.
