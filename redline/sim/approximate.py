@@ -2,9 +2,10 @@
 """The instructions whose hardware result AMD only bounds: reciprocal, square root, logarithm and their kin.
 
 They are computed here in a wider type and rounded once, so a result is the correctly rounded one but for
-rare cases within a hair of a tie. Hardware may differ in the last place, and flushes denormals in some of
-them; nothing that uses one of these by itself is comparable bit for bit with a GPU. `APPROXIMATE` lists
-them so that a report can say so. Quotients and square roots that LLVM builds from them with fused
+rare cases within a hair of a tie; f64 reciprocals and square roots are IEEE's own, because a wider type would
+round twice and 1 / (1 - 2**-53) then ends on the wrong side. Hardware may differ in the last place, and
+flushes denormals in some of them; nothing that uses one of these by itself is comparable bit for bit with a
+GPU. `APPROXIMATE` lists them so that a report can say so. Quotients and square roots that LLVM builds from them with fused
 multiply-adds do not depend on the last place.
 """
 
@@ -62,8 +63,18 @@ def _cosine(a: Array) -> Array:
     return _turn(a, 1)
 
 
-rcp = _rounded_once(_reciprocal)
-sqrt = _rounded_once(np.sqrt)
+def _ieee(function: Unary) -> Unary:
+    """`function` as IEEE rounds it in f64 itself; narrower types are exact enough through f64."""
+    narrow = _rounded_once(function)
+
+    def approximate(a: Array) -> Array:
+        return make_quiet(function(a)) if a.dtype == np.float64 else narrow(a)
+
+    return approximate
+
+
+rcp = _ieee(_reciprocal)
+sqrt = _ieee(np.sqrt)
 rsq = _rounded_once(_reciprocal_root)
 exp2 = _rounded_once(np.exp2)
 log2 = _rounded_once(np.log2)
