@@ -3,9 +3,8 @@
 
 What a row promises: the LLVM language reference defines its result for every operand value. Shift counts are
 masked, divisors are guarded, no `nsw`, no fast-math flag, no `undef`. Nothing shows the bits of a NaN,
-because LLVM leaves them open: bitcasts and copysign replace a NaN first. `minnum` and `maxnum` leave the sign
-of a zero and signalling NaNs open, so their operands are guarded; `minimumnum`, `minimum` and their likes are
-exact and go unguarded.
+because LLVM leaves them open: bitcasts and copysign replace a NaN first, and minima and maxima get guards whose
+reasons stand in `ir_rows`.
 
 Left out, with the reason: `frem` (AMDGPU's expansion may be off by more than fmod), `fmuladd` (free to fuse
 or not), exp, log, sin, cos, pow and bare rcp and rsq (approximations).
