@@ -290,18 +290,23 @@ def initial() -> State:
     return state
 
 
+def arguments(launch: Launch, state: State, values: Mapping[str, int | float]) -> list[Any]:
+    """The launch's arguments in the types of `SPECS`: views into `state` for pointers, numpy scalars for the rest."""
+    typed: list[Any] = []
+    for argument, given in zip(SPECS[launch.kernel].arguments, launch.arguments, strict=True):
+        value = values[given.name] if isinstance(given, Slot) else given
+        if isinstance(value, Range):
+            typed.append(state[value.buffer][value.start : value.stop].view(argument.type))
+        elif isinstance(value, bytes):
+            typed.append(np.frombuffer(value, PARAMS)[0])
+        else:
+            typed.append(np.dtype(argument.type).type(value))
+    return typed
+
+
 def step(state: State, values: Mapping[str, int | float]) -> int:
     """Run every launch once with the oracles, in place on `state`; the next token."""
     for launch in LAUNCHES:
-        arguments: list[Any] = []
-        for argument, given in zip(SPECS[launch.kernel].arguments, launch.arguments, strict=True):
-            if isinstance(given, Range):
-                arguments.append(state[given.buffer][given.start : given.stop].view(argument.type))
-            elif isinstance(given, Slot):
-                arguments.append(values[given.name])
-            elif isinstance(given, bytes):
-                arguments.append(np.frombuffer(given, PARAMS)[0])
-            else:
-                arguments.append(given)
-        ORACLES[launch.kernel](*arguments, geometry=Geometry(launch.global_size, launch.block))
+        given = [a.item() if isinstance(a, np.integer) else a for a in arguments(launch, state, values)]
+        ORACLES[launch.kernel](*given, geometry=Geometry(launch.global_size, launch.block))
     return int(state["token"].view(np.int32)[0])

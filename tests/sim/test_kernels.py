@@ -23,7 +23,7 @@ from redline_fuzz.kernel_cases import CASES, Case, random_case
 from redline_fuzz.kernel_runs import WAVES, check, computed, expected
 
 import radiowave
-from redline.kernels import DEMO_TARGETS, NAMES, SPECS, build, build_all
+from redline.kernels import DEMO_TARGETS, NAMES, SPECS, build, build_all, decode
 from redline.sim import approximate, valu
 from redline.sim.errors import MemoryFault
 from redline.sim.op import Array, Op
@@ -98,6 +98,21 @@ def test_all_targets_compute_the_same_bits(bench: Bench) -> None:
         case = random_case(name, 3)
         results = {b"".join(a.tobytes() for a in bench.run(case, target, wave).arguments) for target, wave in PAIRS}
         assert len(results) == 1, name
+
+
+@pytest.mark.parametrize(("target", "wave"), PAIRS)
+def test_decoder_tokens_come_out_of_machine_code(bench: Bench, target: str, wave: int) -> None:
+    """The decoder's launches one after another, two tokens: every buffer as the oracles leave it. The approximations
+    are correctly rounded on both sides here, so even the sums behind rmsnorm and softmax agree to the bit."""
+    wanted, found = decode.initial(), decode.initial()
+    for position in range(2):
+        values = decode.slot_values(position)
+        decode.step(wanted, values)
+        for launch in decode.LAUNCHES:
+            loaded = bench.loaded(launch.kernel, target, wave)
+            arguments = tuple(decode.arguments(launch, found, values))
+            bench.device(target).run(loaded, launch.kernel, arguments, launch.global_size, launch.block)
+    assert [name for name in wanted if wanted[name].tobytes() != found[name].tobytes()] == []
 
 
 def test_a_check_notices_one_wrong_bit() -> None:
