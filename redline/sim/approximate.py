@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The instructions whose hardware result AMD only bounds: reciprocal, square root, logarithm and their kin.
 
-They are computed here in a wider type and rounded once, so a result is the correctly rounded one but for
-rare cases within a hair of a tie; f64 reciprocals and square roots are IEEE's own, because a wider type would
-round twice and 1 / (1 - 2**-53) then ends on the wrong side. Hardware may differ in the last place, and
-flushes denormals in some of them; nothing that uses one of these by itself is comparable bit for bit with a
-GPU. `APPROXIMATE` lists them so that a report can say so. Quotients and square roots that LLVM builds from them with fused
-multiply-adds do not depend on the last place.
+They are computed here with more digits and rounded once, so a result is the correctly rounded one but for
+rare cases within a hair of a tie; reciprocals and square roots are IEEE's own. Hardware may differ in the
+last place, and flushes denormals in some of them; nothing that uses one of these by itself is comparable
+bit for bit with a GPU. `APPROXIMATE` lists them so that a report can say so. Quotients and square roots
+that LLVM builds from them with fused multiply-adds do not depend on the last place.
 """
 
 from __future__ import annotations
@@ -16,31 +15,40 @@ from collections.abc import Callable
 import numpy as np
 
 from .floats import make_quiet
+from .fma import fma
 from .op import Array
 
 Unary = Callable[[Array], Array]
 
-_WIDER = {2: np.float64, 4: np.float64, 8: np.longdouble}
-
 
 def _rounded_once(function: Unary) -> Unary:
-    """`function` in the wider type of its argument, rounded to the argument's own."""
+    """`function` of f64, for f16 and f32 arguments, rounded to the argument's own type."""
 
     def approximate(a: Array) -> Array:
-        wide = function(a.astype(_WIDER[a.dtype.itemsize]))
-        return make_quiet(wide.astype(a.dtype))
+        return make_quiet(function(a.astype(np.float64)).astype(a.dtype))
 
     return approximate
 
 
-def _reciprocal(a: Array) -> Array:
+def rcp(a: Array) -> Array:
+    """IEEE division in the type itself: a wider one would round twice."""
     result: Array = a.dtype.type(1) / a
     return result
 
 
 def _reciprocal_root(a: Array) -> Array:
-    result: Array = a.dtype.type(1) / np.sqrt(a)
+    result: Array = 1 / np.sqrt(a)
     return result
+
+
+def _reciprocal_root_f64(a: Array) -> Array:
+    """The quotient corrected by its own error, which fused multiply-adds give nearly exactly."""
+    guess = _reciprocal_root(a)
+    product = a * guess
+    rest = fma(a, guess, -product)
+    error = fma(-product, guess, np.ones_like(a)) - rest * guess
+    corrected = fma(guess * 0.5, error, guess)
+    return np.where(np.isfinite(corrected), corrected, guess)
 
 
 def _turn(a: Array, quarter: int) -> Array:
@@ -63,19 +71,14 @@ def _cosine(a: Array) -> Array:
     return _turn(a, 1)
 
 
-def _ieee(function: Unary) -> Unary:
-    """`function` as IEEE rounds it in f64 itself; narrower types are exact enough through f64."""
-    narrow = _rounded_once(function)
-
-    def approximate(a: Array) -> Array:
-        return make_quiet(function(a)) if a.dtype == np.float64 else narrow(a)
-
-    return approximate
+_rsq_narrow = _rounded_once(_reciprocal_root)
 
 
-rcp = _ieee(_reciprocal)
-sqrt = _ieee(np.sqrt)
-rsq = _rounded_once(_reciprocal_root)
+def rsq(a: Array) -> Array:
+    return _reciprocal_root_f64(a) if a.dtype == np.float64 else _rsq_narrow(a)
+
+
+sqrt = np.sqrt  # correctly rounded in every type
 exp2 = _rounded_once(np.exp2)
 log2 = _rounded_once(np.log2)
 sin_turns = _rounded_once(_sine)
