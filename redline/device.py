@@ -147,7 +147,7 @@ def open(name: str | None = None) -> Device:  # shadows the builtin: called as r
     Raises HsaError when there is no such GPU, UnsupportedTarget for a name outside the list, and radiowave's
     ToolchainError when the software device has no disassembler.
     """
-    scheme, _, which = (name or "hsa:0").partition(":")
+    scheme, _, which = ("hsa:0" if name is None else name).partition(":")
     if scheme == "sim" and which:
         return _first(hsa.Runtime.sim(which), 0, f"sim:{which}")
     if scheme == "hsa" and which.isdecimal():

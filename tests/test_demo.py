@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The demo and the commands: bit-exact on every target, JSON, exit codes, and a mismatch that shows."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import redline as rl
+from redline import cli, demo, doctor, kernels
+
+
+@pytest.mark.parametrize("target", kernels.DEMO_TARGETS)
+@pytest.mark.parametrize("wave", [32, 64])
+def test_the_demo_is_bit_exact(target: str, wave: int) -> None:
+    """Two layers, at least 24 launches of at least eight kernels, eight tokens, on every target and wave size."""
+    with rl.open(f"sim:{target}") as device:
+        result = demo.run(device, wave)
+    assert result.mismatch == ""
+    assert result.exact
+    assert result.launches >= 24
+    assert result.kernels >= 8
+    assert len(result.tokens) == 8
+    assert result.minimal.drains < result.full.drains == result.launches - 1
+    assert result.minimal.dwords < result.full.dwords
+    assert set(result.approximate) == {"rmsnorm", "softmax"}
+
+
+def test_the_demo_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    """Schema 1, one entry a target."""
+    assert cli.main(["demo", "--target", "gfx1201", "--json"]) == 0
+    printed: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert printed["schema"] == 1
+    assert list(printed["targets"]) == ["gfx1201"]
+    assert printed["targets"]["gfx1201"]["exact"] is True
+
+
+def test_a_mismatch_is_shown_and_exits_with_1(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An oracle that is off by one bit in one buffer is noticed, with token, buffer and byte."""
+    step = kernels.decode.step
+
+    def wrong(state: Any, values: Any) -> int:
+        token = step(state, values)
+        state["k_cache1"][5] ^= 1
+        return token
+
+    monkeypatch.setattr(kernels.decode, "step", wrong)
+    assert cli.main(["demo", "--target", "gfx1201"]) == 1
+    output = capsys.readouterr().out
+    assert "MISMATCH" in output
+    assert "token 0: k_cache1[5] is 0x" in output
+
+
+def test_an_unknown_target_exits_with_1_and_names_the_list(capsys: pytest.CaptureFixture[str]) -> None:
+    """The message has the name and the list."""
+    assert cli.main(["demo", "--target", "gfx1250"]) == 1
+    error = capsys.readouterr().err
+    assert "gfx1250" in error
+    assert "gfx1201" in error
+
+
+def test_a_gpu_that_is_not_there_exits_with_3(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Asking for hardware without any says where the runtime was looked for, or why it has no device."""
+    monkeypatch.setenv("ROCR_VISIBLE_DEVICES", "")
+    assert cli.main(["demo", "--device", "hsa:99"]) == 3
+    assert "RL09" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [[], ["demo", "--wave", "16"], ["demo", "--target", "a", "--device", "b"]])
+def test_wrong_usage_exits_with_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """argparse's own code."""
+    with pytest.raises(SystemExit) as caught:
+        cli.main(arguments)
+    assert caught.value.code == 2
+    assert "usage: redline" in capsys.readouterr().err
+
+
+def test_doctor_says_what_was_found_and_where_it_looked(capsys: pytest.CaptureFixture[str]) -> None:
+    """JSON with a schema, and the same as text."""
+    assert cli.main(["doctor", "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed == json.loads(json.dumps(doctor.report()))
+    assert printed["schema"] == 1
+    assert {"numba", "numpy", "llvmlite"} <= set(printed["packages"])
+    assert "gfx1201" in printed["targets"]["gfx12.0"]
+    tools = {tool["name"]: tool for tool in printed["tools"]}
+    assert tools["disassembler"]["path"]
+    assert all(tool["looked"] or tool["path"] for tool in tools.values())
+    assert printed["gpu"]["agents"] or printed["gpu"]["off"]
+    assert cli.main(["doctor"]) == 0
+    assert "llvmlite" in capsys.readouterr().out
+
+
+def test_explain_prints_a_code(capsys: pytest.CaptureFixture[str]) -> None:
+    """Known codes with their class; an unknown one is a usage error."""
+    assert cli.main(["explain", "rl1001"]) == 0
+    assert capsys.readouterr().out.startswith("RL1001 QueueFailed: ")
+    assert cli.main(["explain", "RL9999"]) == 2
+    assert "RL9999" in capsys.readouterr().err

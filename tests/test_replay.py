@@ -1,0 +1,287 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Replays on the software device: results, patches, bindings, what is refused, and that everything is freed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import redline as rl
+from tests.devices import buffers, device_memory, expect, module, spin, two_launches
+
+PAIRS = [(t, w) for t in ("gfx1010", "gfx1030", "gfx1100", "gfx1151", "gfx1201") for w in (32, 64)]
+
+
+@pytest.fixture(scope="module")
+def device() -> Iterator[rl.Device]:
+    """One device for the file; every test must leave it usable."""
+    with rl.open("sim:gfx1201") as opened:
+        yield opened
+
+
+@pytest.mark.parametrize(("target", "wave"), PAIRS)
+def test_one_kernel_all_the_way(target: str, wave: int) -> None:
+    """IR to code object to graph to words to ring to packet reader to executor to numpy, patched between replays."""
+    graph = two_launches(target, wave, count=300)
+    with rl.open(f"sim:{target}") as device:
+        memory = buffers(device, graph)
+        x = y = np.arange(300, dtype=np.float32)
+        with device.instantiate(graph.compile(), memory) as replay:
+            for a in (0.5, -3.0, 1024.0):
+                replay.patch(a=a)
+                replay.run()
+                y = expect(a, x, y)
+                assert np.array_equal(memory["y"].read("f4"), y)
+                assert np.array_equal(memory["z"].read("f4"), y)
+
+
+def test_minimal_and_full_fences_give_the_same_bits(device: rl.Device) -> None:
+    """Case 65: the paranoid mode is a second lowering of the same graph."""
+    results = []
+    for fences in ("minimal", "full"):
+        graph = two_launches()
+        memory = buffers(device, graph)
+        with device.instantiate(graph.compile(fences=fences), memory) as replay:
+            replay.patch(a=2.0)
+            replay.run()
+        results.append(memory["z"].read().tobytes())
+    assert results[0] == results[1]
+
+
+def test_a_default_needs_no_patch_and_a_slot_without_one_must_be_set(device: rl.Device) -> None:
+    """An unset slot at submit is an error that names it; nothing was submitted."""
+    graph = two_launches()
+    with device.instantiate(graph.compile(), buffers(device, graph)) as replay:
+        with pytest.raises(rl.NotRecorded, match="slots without a value: a"):
+            replay.submit()
+        with pytest.raises(rl.NotRecorded, match="nothing in flight"):
+            replay.wait(timeout=0.1)
+        replay.patch(a=1.0)
+        replay.run()
+
+
+def test_a_patch_is_all_or_nothing(device: rl.Device) -> None:
+    """One bad value or name leaves every slot as it was: the next replay uses the old value."""
+    graph = two_launches()
+    memory = buffers(device, graph)
+    with device.instantiate(graph.compile(), memory) as replay:
+        replay.patch(a=2.0)
+        for wrong in ({"a": 4.0, "b": 1}, {"a": 1e300}, {"a": "four"}):
+            with pytest.raises(rl.RedlineError):
+                replay.patch(**wrong)
+        replay.run()
+    x = np.arange(256, dtype=np.float32)
+    assert np.array_equal(memory["y"].read("f4"), expect(2.0, x, x))
+
+
+def test_one_slot_patches_every_use(device: rl.Device) -> None:
+    """The same name at several launches is one value."""
+    graph = rl.Graph()
+    x, y = graph.buffer("x", 1024, role="in"), graph.buffer("y", 1024, role="inout")
+    for _ in range(3):
+        args: list[Any] = [rl.update(y), rl.read(x), rl.slot("a", "f4"), 256]
+        graph.launch(module("saxpy")["saxpy"], grid=1, block=128, args=args)
+    memory = buffers(device, graph)
+    with device.instantiate(graph.compile(), memory) as replay:
+        replay.patch(a=0.25)
+        replay.run()
+    values = np.arange(256, dtype=np.float32)
+    assert np.array_equal(memory["y"].read("f4"), values * np.float32(1.75))
+
+
+def test_a_slice_passes_its_own_address(device: rl.Device) -> None:
+    """The kernel gets the start of the slice; bytes outside are not touched."""
+    graph = rl.Graph()
+    x, y = graph.buffer("x", 1024, role="in"), graph.buffer("y", 1024, role="out")
+    args: list[Any] = [rl.write(y[256:512]), rl.read(x[64:320]), 64]
+    graph.launch(module("copy")["copy"], grid=1, block=256, args=args)
+    memory = buffers(device, graph)
+    memory["y"].write(np.full(256, -1, np.float32))
+    with device.instantiate(graph.compile(), memory) as replay:
+        replay.run()
+    expected = np.full(256, -1, np.float32)
+    expected[64:128] = np.arange(16, 80)
+    assert np.array_equal(memory["y"].read("f4"), expected)
+
+
+def test_an_internal_alias_is_the_same_memory(device: rl.Device) -> None:
+    """Written by one name, read by the other, at the offset of the alias."""
+    graph = rl.Graph()
+    x, z = graph.buffer("x", 256, role="in"), graph.buffer("z", 256, role="out")
+    t = graph.buffer("t", 1024)
+    part = graph.buffer("part", 256, alias_of=t[512:768])
+    copy = module("copy")["copy"]
+    graph.launch(copy, grid=1, block=256, args=[rl.write(t[512:768]), rl.read(x), 64])
+    graph.launch(copy, grid=1, block=256, args=[rl.write(z), rl.read(part), 64])
+    plan = graph.compile()
+    assert plan.fences.drains == 1
+    memory = buffers(device, graph)
+    with device.instantiate(plan, memory) as replay:
+        replay.run()
+    assert np.array_equal(memory["z"].read("f4"), np.arange(64, dtype=np.float32))
+
+
+def test_two_replays_share_a_device_and_a_plan(device: rl.Device) -> None:
+    """Each has its own arguments, queue and internal memory."""
+    graph = two_launches()
+    plan, memories = graph.compile(), [buffers(device, graph) for _ in range(2)]
+    with device.instantiate(plan, memories[0]) as one, device.instantiate(plan, memories[1]) as two:
+        one.patch(a=1.0)
+        two.patch(a=2.0)
+        one.submit()
+        two.submit()
+        two.wait()
+        one.wait()
+    x = np.arange(256, dtype=np.float32)
+    assert [m["z"].read("f4")[5] for m in memories] == [expect(a, x, x)[5] for a in (1.0, 2.0)]
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"y": None}, "not bound: y"),
+        ({"t": 1024}, "binding t: no such outside buffer"),
+        ({"nonsense": 1024}, "no such outside buffer"),
+        ({"x": 1000}, "1000 bytes.*at least 1024"),
+    ],
+)
+def test_bindings_are_checked(device: rl.Device, change: dict[str, Any], text: str) -> None:
+    """Every outside buffer, and no other, with enough memory."""
+    graph = two_launches()
+    memory = buffers(device, graph)
+    for name, nbytes in change.items():
+        memory.pop(name, None)
+        if nbytes is not None:
+            memory[name] = device.buffer(nbytes)
+    with pytest.raises(rl.BindingError, match=text):
+        device.instantiate(graph.compile(), memory)
+
+
+def test_memory_that_overlaps_is_refused(device: rl.Device) -> None:
+    """Distinct buffers are derived as distinct memory, so they must be."""
+    graph = two_launches()
+    memory = buffers(device, graph)
+    memory["z"] = memory["y"]
+    with pytest.raises(rl.BindingError, match="'y' and 'z'.*overlapping"):
+        device.instantiate(graph.compile(), memory)
+
+
+def test_a_kind_that_is_cached_more_than_declared_is_refused(device: rl.Device) -> None:
+    """Declared uncached, bound to coarse-grained memory: the fences would be too narrow. The other way is fine."""
+    for declared, bound, allowed in (("uncached", "host", False), ("device", "fine", True), ("fine", "device", False)):
+        graph = rl.Graph()
+        x = graph.buffer("x", 256, role="in", kind=declared)  # type: ignore[arg-type]
+        y = graph.buffer("y", 256, role="out")
+        graph.launch(module("copy")["copy"], grid=1, block=256, args=[rl.write(y), rl.read(x), 64])
+        with device.buffer(256, kind=bound) as mx, device.buffer(256) as my:  # type: ignore[arg-type]
+            if allowed:
+                device.instantiate(graph.compile(), {x: mx, y: my}).close()
+                continue
+            with pytest.raises(rl.BindingError, match=f"{bound} memory.*{declared}"):
+                device.instantiate(graph.compile(), {x: mx, y: my})
+
+
+def test_a_plan_for_another_target_is_refused(device: rl.Device) -> None:
+    """Case 52: both names are in the message."""
+    graph = two_launches("gfx1100")
+    with pytest.raises(rl.BindingError, match=r"gfx1100.*gfx1201"):
+        device.instantiate(graph.compile(), buffers(device, graph))
+
+
+def test_grids_beyond_the_agents_limits_are_refused(device: rl.Device) -> None:
+    """Case 53: y is limited to 65,535 work-items on this agent."""
+    graph = rl.Graph()
+    x, y = graph.buffer("x", 256, role="in"), graph.buffer("y", 256, role="out")
+    graph.launch(module("copy")["copy"], grid=(1, 65536), block=256, args=[rl.write(y), rl.read(x), 64])
+    with pytest.raises(rl.BindingError, match=r"65536.*65535"):
+        device.instantiate(graph.compile(), buffers(device, graph))
+
+
+def test_a_kernel_without_code_is_refused(device: rl.Device) -> None:
+    """Synthetic kernels plan and encode; they do not run."""
+    graph = rl.Graph()
+    x = graph.buffer("x", 64, role="inout")
+    graph.launch(rl.Kernel.synthetic("nothing"), grid=1, block=1, args=[rl.update(x)])
+    with pytest.raises(rl.BindingError, match="without code"):
+        device.instantiate(graph.compile(), buffers(device, graph))
+
+
+def test_nothing_may_change_while_a_replay_is_in_flight(device: rl.Device) -> None:
+    """Patch, submit and host access are refused with ReplayBusy; a time-out leaves it in flight; then it ends well."""
+    graph = rl.Graph()
+    flag = graph.buffer("flag", 4, role="inout")
+    graph.launch(spin()["spin"], grid=1, block=1, args=[rl.read(flag)])
+    memory = {"flag": device.buffer(4)}
+    memory["flag"].write(bytes(4))
+    with device.instantiate(graph.compile(), memory) as replay:
+        replay.submit()
+        for refused in (replay.submit, replay.patch, memory["flag"].read, memory["flag"].close):
+            with pytest.raises(rl.ReplayBusy, match="in flight"):
+                refused()
+        with pytest.raises(rl.ReplayTimeout, match=r"value 1 after 0\.05 s.*below 1"):
+            replay.wait(timeout=0.05)
+        device_memory(device).store(memory["flag"].address, bytes([1, 0, 0, 0]))
+        replay.wait(timeout=20.0)
+        assert memory["flag"].read("u4").tolist() == [1]
+        replay.run(timeout=20.0)
+
+
+def test_closing_frees_everything(device: rl.Device) -> None:
+    """Arena, indirect buffer, internal memory, code, signal and queue: as many allocations as before."""
+    graph = two_launches()
+    memory = buffers(device, graph)
+    before = len(device_memory(device).allocations)
+    for _ in range(3):
+        with device.instantiate(graph.compile(), memory) as replay:
+            replay.patch(a=1.0)
+            replay.run()
+            assert len(device_memory(device).allocations) > before
+        assert len(device_memory(device).allocations) == before
+    wrong = dict(memory)
+    wrong["z"] = memory["y"]
+    with pytest.raises(rl.BindingError):
+        device.instantiate(graph.compile(), wrong)
+    assert len(device_memory(device).allocations) == before
+
+
+def test_patching_uses_no_memory(device: rl.Device) -> None:
+    """Case 28: patches are in place, whatever their number; the last value is the one used."""
+    graph = two_launches()
+    memory = buffers(device, graph)
+    with device.instantiate(graph.compile(), memory) as replay:
+        before = len(device_memory(device).allocations)
+        for i in range(2000):
+            replay.patch(a=float(i % 7))
+        assert len(device_memory(device).allocations) == before
+        replay.patch(a=4.0)
+        replay.run()
+    x = np.arange(256, dtype=np.float32)
+    assert np.array_equal(memory["y"].read("f4"), expect(4.0, x, x))
+
+
+@pytest.mark.parametrize("name", ["sim", "sim:", "hsa:x", "cuda:0", ""])
+def test_names_of_devices(name: str) -> None:
+    """Only the documented forms; an empty string is no name."""
+    with pytest.raises(rl.HsaError, match="sim:<target>"):
+        rl.open(name)
+
+
+def test_an_unknown_software_target_is_refused() -> None:
+    """The list is explicit."""
+    with pytest.raises(rl.UnsupportedTarget, match="gfx1250"):
+        rl.open("sim:gfx1250")
+
+
+def test_device_buffers_check_ranges_and_kinds(device: rl.Device) -> None:
+    """Host access stays inside the buffer; the kind is one of four."""
+    with device.buffer(64) as memory:
+        memory.write(np.arange(4, dtype=np.int16), offset=8)
+        assert memory.read("i2", offset=8, count=4).tolist() == [0, 1, 2, 3]
+        for access in (lambda: memory.write(bytes(65)), lambda: memory.read("u4", offset=64, count=1)):
+            with pytest.raises(rl.BindingError, match=r"\[0:64\]"):
+                access()
+    with pytest.raises(rl.BindingError, match="device, host, fine, uncached"):
+        device.buffer(64, kind="managed")  # type: ignore[arg-type]
