@@ -125,7 +125,7 @@ def argmax(pick: Pick, random: Random) -> Case:
     rows, n = pick(1, 5), pick(0, 700)
     pitch = n + pick(0, 3)
     src = floats(random, rows * pitch + MARGIN)
-    ties = random.random(len(src)) < random.choice([0.0, 0.5])
+    ties = random.random(len(src)) < random.choice([0.0, 0.5, 1.0])
     src[ties] = np.float32(random.choice([60.0, -60.0, np.inf, -np.inf]))
     index, value = random.integers(-9, 9, rows + MARGIN, np.int32), floats(random, rows + MARGIN)
     return _case("argmax", index, value, src, n, pitch, free=(rows, 1, 1))
