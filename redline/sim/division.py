@@ -17,59 +17,82 @@ f16 is divided through f32; its fixup follows the published text throughout.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from .floats import ldexp, make_quiet
+from .floats import FORMATS, bits_of, ldexp, make_quiet
 from .fma import fma
 from .op import Array, Mask
 
-_MIDDLE = {4: 45, 8: 300}
-_SCALE = {4: 64, 8: 128}
+
+class _Limits(NamedTuple):
+    """The numbers in the published text of v_div_scale, and the middle of the range that it leaves alone."""
+
+    middle: int  # both magnitudes in [2**-middle, 2**middle]
+    scale: int  # multiply by 2**scale
+    far_apart: int  # exponent difference at which the quotient nears the largest number
+    small_exponent: int  # biased exponent up to which a numerator counts as tiny
 
 
-def _in_middle(a: Array) -> Array:
-    """Magnitude in [2**-n, 2**n]: no step of the sequence scales, overflows or loses bits."""
-    limit = a.dtype.type(2.0 ** _MIDDLE[a.dtype.itemsize])
-    magnitude = np.abs(a)
-    result: Array = (magnitude >= 1 / limit) & (magnitude <= limit)
+_LIMITS = {4: _Limits(45, 64, 96, 23), 8: _Limits(300, 128, 768, 53)}
+
+
+def _in_middle(numerator: Array, denominator: Array) -> Array:
+    """Where no step of the sequence scales, overflows or loses bits."""
+    limit = 2.0 ** _LIMITS[numerator.dtype.itemsize].middle
+    top, bottom = np.abs(numerator), np.abs(denominator)
+    result: Array = (top >= 1 / limit) & (top <= limit) & (bottom >= 1 / limit) & (bottom <= limit)
     return result
 
 
+def _is_small(a: Array) -> Array:
+    """Denormal, or so small that it became zero."""
+    result: Array = np.abs(a) < np.finfo(a.dtype).smallest_normal
+    return result
+
+
+def _exponent(a: Array) -> Array:
+    """The biased exponent field."""
+    form = FORMATS[a.dtype]
+    field: Array = (bits_of(a) & form.bits.type(form.infinity)) >> form.bits.type(form.mantissa)
+    return field.astype(np.int64)
+
+
 def scale(a: Array, denominator: Array, numerator: Array) -> tuple[Array, Mask]:
-    """The operand, multiplied by a power of two where a later step would overflow or lose bits, and the
-    flag that v_div_fmas undoes it by. Unchanged, flag clear, when both operands are in the middle of the
-    range."""
-    power = _SCALE[a.dtype.itemsize]
-    top, bottom = np.frexp(numerator)[1], np.frexp(denominator)[1]
-    info = np.finfo(a.dtype)
-    huge = (top - bottom) >= (96 if a.dtype == np.float32 else 768)
-    tiny = (top - bottom) <= info.minexp
-    is_denominator = a == denominator
-    raise_low = (np.abs(denominator) < info.smallest_normal) | (top < info.minexp + info.nmant + 1)
-    up, down = ldexp(a, np.array([power])), ldexp(a, np.array([-power]))
-    scaled = np.where(raise_low, up, a)
-    scaled = np.where(bottom >= info.maxexp - 1, down, scaled)
-    scaled = np.where(tiny & ~is_denominator, up, scaled)
-    scaled = np.where(huge, np.where(is_denominator, up, a), scaled)
-    invalid = (numerator == 0) | (denominator == 0)
-    middle = _in_middle(numerator) & _in_middle(denominator)
-    flag: Mask = (huge | tiny) & ~invalid & ~middle
-    return np.where(invalid, np.nan, np.where(middle, a, scaled)).astype(a.dtype), flag
+    """`a`, one of the other two, multiplied by a power of two where a later step would overflow or lose
+    bits, and whether v_div_fmas has to undo that. In the order of the published text."""
+    limits = _LIMITS[a.dtype.itemsize]
+    up, down = ldexp(a, np.array([[limits.scale]])), ldexp(a, np.array([[-limits.scale]]))
+    denominator_up = np.where(a == denominator, up, a)
+    numerator_up = np.where(a == numerator, up, a)
+    zero = (numerator == 0) | (denominator == 0)
+    far_apart = _exponent(numerator) - _exponent(denominator) >= limits.far_apart
+    denormal = _is_small(denominator)
+    small_inverse, small_quotient = _is_small(1 / denominator), _is_small(numerator / denominator)
+    tiny = _exponent(numerator) <= limits.small_exponent
+    scaled = np.select(
+        [zero, far_apart, denormal, small_inverse & small_quotient, small_inverse, small_quotient, tiny],
+        [np.full_like(a, np.nan), denominator_up, up, denominator_up, down, numerator_up, up],
+        a,
+    )
+    flag: Mask = ~zero & (far_apart | (~denormal & small_quotient))
+    return scaled, flag
 
 
 def fmas(a: Array, b: Array, c: Array, *, vcc: Mask) -> Array:
-    """a * b + c; where v_div_scale set the flag, times the power of two that undoes its scaling."""
+    """a * b + c; under the flag, times the power of two that undoes the scaling: up from a quotient that
+    was made smaller, down from one that was made larger."""
     total = fma(a, b, c)
-    power = _SCALE[total.dtype.itemsize]
-    direction = np.where(np.abs(c) >= 1, power, -power)
-    return np.where(vcc, ldexp(total, direction), total)
+    power = _LIMITS[total.dtype.itemsize].scale
+    return np.where(vcc, ldexp(total, np.where(np.abs(c) >= 1, power, -power)), total)
 
 
 def fixup(quotient: Array, denominator: Array, numerator: Array) -> Array:
-    """The final quotient of f32 and f64."""
+    """The final quotient of f32 and f64; its sign is that of the operands."""
     exact = numerator / denominator
-    middle = _in_middle(numerator) & _in_middle(denominator)
-    return make_quiet(np.where(middle, np.copysign(np.abs(quotient), exact), exact))
+    own = np.copysign(np.abs(quotient), exact)
+    return make_quiet(np.where(_in_middle(numerator, denominator), own, exact))
 
 
 def fixup_f16(quotient: Array, denominator: Array, numerator: Array) -> Array:
