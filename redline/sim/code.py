@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The instructions of one dispatch: code bytes as they are in memory now, disassembled and compiled when reached.
 
-Bytes are read anew for every dispatch, so a changed instruction shows. What is cached is keyed by the bytes
-themselves (disassembly) and by the text (`compiler.py`). Reading outside an executable allocation faults.
+Bytes are read anew for every dispatch, so a changed instruction shows: steps are kept from one dispatch to the next
+only while the bytes they came from are the same. Disassembly is cached by those bytes, compiled code by its text
+(`compiler.py`). Reading outside an executable allocation faults.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from typing import Protocol
 
 from .compiler import Compiler
 from .errors import MemoryFault, UndecodableInstruction, UnsupportedInstruction
-from .memory import Memory
+from .memory import Allocation, Memory
 from .step import Code
 
+FETCH = "instruction fetch"  # the access that a MemoryFault names
 WINDOW_BYTES = 512
 LONGEST_BYTES = 20  # no instruction of these targets is longer; one that starts nearer to a window's end may be cut
 
@@ -64,12 +66,23 @@ class Decoder:
 
 
 class Program:
-    """Steps by address, for one dispatch."""
+    """Steps by address, for dispatches of one kernel."""
 
     def __init__(self, memory: Memory, decoder: Decoder, compiler: Compiler, vgprs: int) -> None:
         self._memory, self._decoder, self._compiler, self._vgprs = memory, decoder, compiler, vgprs
+        self._windows: dict[int, bytes] = {}
         self._texts: dict[int, tuple[int, str]] = {}
         self.steps: dict[int, Step] = {}
+
+    def is_current(self, memory: Memory) -> bool:
+        """Whether all code read so far still stands in `memory`, byte for byte, and may be executed."""
+        if memory is not self._memory:
+            return False
+        for pc, code in self._windows.items():
+            allocation = memory.find(pc, len(code))
+            if allocation is None or not _is_code(allocation) or memory.bytes_at(pc, len(code)) != code:
+                return False
+        return True
 
     def step(self, pc: int) -> Step:
         """The instruction at `pc`, disassembled and compiled if nobody was there before."""
@@ -87,10 +100,10 @@ class Program:
         return step
 
     def _read_window(self, pc: int) -> None:
-        code = self._code_bytes(pc)
+        code = self._windows[pc] = self._code_bytes(pc)
         last = len(code) - LONGEST_BYTES if len(code) == WINDOW_BYTES else len(code)
         for offset, length, text in self._decoder.decode(code):
-            if offset > last and offset:
+            if offset > last:
                 break
             if text:
                 self._texts.setdefault(pc + offset, (length, text))
@@ -100,6 +113,10 @@ class Program:
     def _code_bytes(self, pc: int) -> bytes:
         """Up to a window of bytes from `pc` to the end of its executable allocation."""
         allocation = self._memory.find(pc, 4)
-        if allocation is None or not allocation.executable or not allocation.mapped or pc % 4:
-            raise MemoryFault(pc, 4, "instruction fetch", "not in an executable allocation, or misaligned")
+        if allocation is None or not _is_code(allocation) or pc % 4:
+            raise MemoryFault(pc, 4, FETCH, "not in an executable allocation, or misaligned")
         return self._memory.bytes_at(pc, min(WINDOW_BYTES, allocation.end - pc))
+
+
+def _is_code(allocation: Allocation) -> bool:
+    return allocation.executable and allocation.mapped

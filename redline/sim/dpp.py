@@ -69,6 +69,9 @@ def compile_lanes(parsed: Parsed, readers: list[Reader], context: Context, selec
     """Make the first reader fetch across lanes; return which lanes are written. None without DPP."""
     if "dpp" not in parsed.suffixes and "dpp8" not in parsed.suffixes:
         return None
+    first = parsed.operands[len(parsed.operands) - len(selection.op.src)]
+    if first.kind != "v":
+        raise ParseError(f"DPP on the operand {first.token}")
     controls = [name for name in _CONTROLS if name in parsed.modifiers]
     if len(controls) != 1:
         raise ParseError("not exactly one DPP control")
@@ -81,7 +84,7 @@ def compile_lanes(parsed: Parsed, readers: list[Reader], context: Context, selec
     exists = source >= 0
     source = np.where(exists, source, 0) + rows
     valid = _validity(source, exists, fetches_inactive)
-    readers[0] = _crossing(readers[0], source, valid, context.wave)
+    readers[0] = _crossing(readers[0], source, valid)
     if zeroes or controls[0] == "dpp8":
         return lambda front: front.exec & allowed
     return lambda front: front.exec & allowed & valid(front)
@@ -107,11 +110,9 @@ def _validity(source: NDArray[np.int64], exists: Mask, fetches_inactive: bool) -
     return lambda front: front.exec[:, source] & exists
 
 
-def _crossing(fetch: Reader, source: NDArray[np.int64], valid: Lanes, wave: int) -> Reader:
+def _crossing(fetch: Reader, source: NDArray[np.int64], valid: Lanes) -> Reader:
     def read(front: Front) -> Array:
         value = fetch(front)
-        if value.shape[1] != wave:
-            raise ParseError("DPP on a scalar source")
         taken: Array = value[:, source]
         return np.where(valid(front), taken, value.dtype.type(0))
 

@@ -23,6 +23,8 @@ from .memory import Memory
 from .scheduler import Policy, Scheduler
 from .step import Context
 
+MAX_PROGRAMS = 1024  # kept between dispatches
+
 
 class Executor:
     """Executes dispatches of one target. Owns the disassembler unless it is given one."""
@@ -37,15 +39,27 @@ class Executor:
         self.policy = policy or Policy()
         self._gen = GENERATIONS[target]
         self._decoders = {wave: Decoder(disassembler, target, wave) for wave in (32, 64)}
+        self._programs: dict[tuple[int, int, int], Program] = {}
         self._compilers = {wave: Compiler(Context(self._gen, wave)) for wave in (32, 64)}
 
     def dispatch(self, dispatch: Dispatch, memory: Memory, cancelled: threading.Event) -> None:
         """Run to completion, or raise a `DeviceFault`, or `Cancelled`."""
-        vgprs, wave = check_registers(dispatch, self._gen), dispatch.wave
-        program = Program(memory, self._decoders[wave], self._compilers[wave], vgprs)
+        program = self._program(dispatch, memory)
         with np.errstate(all="ignore"):
             for waves in resident_batches(dispatch, self._gen):
                 Scheduler(waves, program, memory, self.policy, cancelled).run(dispatch.entry)
+
+    def _program(self, dispatch: Dispatch, memory: Memory) -> Program:
+        """The steps of an earlier dispatch while their bytes still stand in memory, else none yet."""
+        wave, vgprs = dispatch.wave, check_registers(dispatch, self._gen)
+        key = (dispatch.entry, wave, vgprs)
+        program = self._programs.get(key)
+        if program is None or not program.is_current(memory):
+            if len(self._programs) >= MAX_PROGRAMS:
+                self._programs.clear()
+            program = Program(memory, self._decoders[wave], self._compilers[wave], vgprs)
+            self._programs[key] = program
+        return program
 
     def close(self) -> None:
         """End the disassembler's process if it is ours."""

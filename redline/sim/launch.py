@@ -20,13 +20,13 @@ from .dispatch import Dispatch
 from .errors import LaunchFault
 from .generation import FP16_OVERFLOW, Generation
 from .op import U32, Mask
-from .operands import TTMP
+from .operands import EXEC, TTMP
 from .state import Waves
 
 FLOAT_MODE = 0xF0  # round to nearest even, all denormals kept; the only mode whose arithmetic is implemented
 MAX_GROUP = 1024  # work-items
 VGPR_GRANULE = {32: 8, 64: 4}  # RSRC1.VGPRS counts these, less one
-RESIDENT_BYTES = 1 << 26  # vector registers of the waves that run at one time
+RESIDENT_BYTES = 1 << 24  # vector registers of the waves that run at one time
 
 Extent = tuple[int, int, int]
 
@@ -107,7 +107,9 @@ def _start(dispatch: Dispatch, gen: Generation, grid: Geometry, linear: NDArray[
     lanes = [_lanes((int(a), int(b), int(c)), dispatch.wave) for a, b, c in shapes]
     per_group = np.array([len(active) for active, _ in lanes])
     waves = Waves(np.repeat(np.arange(len(linear)), per_group), dispatch.wave, vgprs, dispatch.lds_bytes)
-    waves.exec[...] = np.concatenate([active for active, _ in lanes])
+    active = np.concatenate([active for active, _ in lanes])
+    packed = np.packbits(active, axis=1, bitorder="little")
+    waves.scalar.view(np.uint8)[:, EXEC * 4 : EXEC * 4 + dispatch.wave // 8] = packed
     _write_workitem_ids(waves, dispatch, gen, np.concatenate([place for _, place in lanes], axis=1))
     _write_scalars(waves, dispatch, gen, np.repeat(ids, per_group, axis=0).astype(np.uint32))
     return waves
@@ -143,7 +145,7 @@ def _write_workitem_ids(waves: Waves, dispatch: Dispatch, gen: Generation, place
 
 
 def _write_scalars(waves: Waves, dispatch: Dispatch, gen: Generation, ids: U32) -> None:
-    """User SGPRs, workgroup ids and EXEC, for `ids` [wave, 3]."""
+    """User SGPRs and workgroup ids, for `ids` [wave, 3]."""
     count = dispatch.user_sgprs
     waves.scalar[:, :count] = np.array(dispatch.user_data[:count], np.uint32)
     if gen.ids_in_ttmp:
@@ -154,5 +156,3 @@ def _write_scalars(waves: Waves, dispatch: Dispatch, gen: Generation, ids: U32) 
             if dispatch.rsrc2 >> 7 + dimension & 1:
                 waves.scalar[:, count] = ids[:, dimension]
                 count += 1
-    packed = np.packbits(waves.exec, axis=1, bitorder="little")
-    waves.scalar.view(np.uint8)[:, 126 * 4 : 126 * 4 + dispatch.wave // 8] = packed

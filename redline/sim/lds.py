@@ -10,7 +10,6 @@ Source: AMD's RDNA2 to RDNA4 instruction set manuals, "DS instructions".
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +19,11 @@ from .atomics import ATOMICS, Atomic, act
 from .errors import MemoryFault
 from .op import U32, Array, Mask
 from .operands import Operand, Parsed, ParseError, integer
-from .registers import check_width, reader
+from .registers import Reader, check_width, reader
 from .state import Front
 from .step import Code, Context, Run
 from .swizzle import swizzle_lanes
-from .vmem import Shape, packer, unpacker, write_lanes
+from .vmem import Packer, Shape, packer, unpacker, write_lanes
 
 LOADS: dict[str, Shape] = {
     "u8": Shape(1),
@@ -59,7 +58,7 @@ _ATOMIC_NAMES = {"storexchg": "swap", "cmpstore": "cmpswap", "cmpst": "cmpswap"}
 # gfx10 has the value to compare with first and the new value second, gfx11 and gfx12 the other way round.
 _COMPARES_FIRST = frozenset({"cmpst"})
 
-Address = Callable[[Front], NDArray[np.int64]]  # bytes from the start of the workgroup's LDS, [wave, lane]
+Places = NDArray[np.int64]  # byte positions in the LDS array, one for each lane that is on
 
 
 def compile_lds(parsed: Parsed, context: Context) -> Code | None:
@@ -74,10 +73,10 @@ def compile_lds(parsed: Parsed, context: Context) -> Code | None:
     action, _, what = name.removeprefix("ds_").partition("_")
     if action == "load" and what in LOADS:
         data, place = _operands(parsed, 2)
-        return Code(run=_load(data, LOADS[what], _address(place, _offset(parsed))))
+        return Code(run=_load(data, LOADS[what], reader(place, "u32"), _offset(parsed)))
     if action == "store" and what in STORES:
         place, data = _operands(parsed, 2)
-        return Code(run=_store(data, STORES[what], _address(place, _offset(parsed))))
+        return Code(run=_store(data, STORES[what], reader(place, "u32"), _offset(parsed)))
     if found := _ATOMIC.match(name):
         return _atomic(parsed, found[1], found[2] is not None, found[3])
     return None
@@ -95,61 +94,56 @@ def _offset(parsed: Parsed) -> int:
     return integer(parsed.modifiers.get("offset", "0"))
 
 
-def _address(place: Operand, offset: int) -> Address:
-    """The register's unsigned 32 bits plus the offset, without wrapping."""
-    fetch, added = reader(place, "u32"), np.int64(offset)
-    return lambda front: fetch(front).astype(np.int64) + added
-
-
-def _check(front: Front, at: NDArray[np.int64], nbytes: int, access: str) -> None:
+def _reach(front: Front, fetch: Reader, offsets: tuple[int, ...], nbytes: int, access: str) -> list[Places]:
+    """For each offset, where the lanes that are on access `nbytes`. An address does not wrap at 32 bits."""
+    at = front.lanes_on(fetch(front)).astype(np.int64)
     limit = front.waves.lds_bytes
-    if len(at) and int(at.max()) + nbytes > limit:
-        first = int(at[np.argmax(at + nbytes > limit)])
-        raise MemoryFault(first, nbytes, access, f"the workgroup's LDS has {limit} bytes")
+    if len(at) and int(at.max()) + max(offsets) + nbytes > limit:
+        raise MemoryFault(int(at.max()) + max(offsets), nbytes, access, f"the workgroup's LDS has {limit} bytes")
+    if limit < len(front.waves.lds) * 4:  # more than one workgroup is resident
+        at += front.lanes_on(np.broadcast_to(front.lds_base, front.shape))
+    return [at + offset if offset else at for offset in offsets]
 
 
-def _places(front: Front, address: Address, nbytes: int, access: str) -> NDArray[np.int64]:
-    """Byte positions in the LDS array of the lanes that are on."""
-    lanes = front.exec
-    at = address(front)[lanes]
-    _check(front, at, nbytes, access)
-    return at + np.broadcast_to(front.lds_base, front.shape)[lanes]
+# Whole elements move fastest; the sixteen bytes of a complex number are only carried.
+_ELEMENTS: dict[int, type[np.generic]] = {4: np.uint32, 8: np.uint64, 16: np.complex128}
 
 
 def _gather(front: Front, at: NDArray[np.int64], nbytes: int) -> NDArray[np.uint8]:
-    lds = front.waves.lds
-    if nbytes % 4 == 0 and not (at & 3).any():
-        words: U32 = lds[(at >> 2)[:, None] + np.arange(nbytes // 4)]
-        return words.view(np.uint8)
+    lds, element = front.waves.lds, _ELEMENTS.get(nbytes)
+    if element is not None and not (at & (nbytes - 1)).any():
+        items: Array = lds.view(element).take(at // nbytes)
+        return items.view(np.uint8).reshape(-1, nbytes)
     rows: NDArray[np.uint8] = lds.view(np.uint8)[at[:, None] + np.arange(nbytes)]
     return rows
 
 
 def _scatter(front: Front, at: NDArray[np.int64], rows: NDArray[np.uint8]) -> None:
     lds, nbytes = front.waves.lds, rows.shape[1]
-    if nbytes % 4 == 0 and not (at & 3).any():
-        lds[(at >> 2)[:, None] + np.arange(nbytes // 4)] = rows.view(np.uint32)
+    element = _ELEMENTS.get(nbytes)
+    if element is not None and not (at & (nbytes - 1)).any():
+        lds.view(element)[at // nbytes] = rows.view(element)[:, 0]
     else:
         lds.view(np.uint8)[at[:, None] + np.arange(nbytes)] = rows
 
 
-def _load(data: Operand, shape: Shape, address: Address) -> Run:
+def _load(data: Operand, shape: Shape, fetch: Reader, offset: int) -> Run:
     check_width(data, shape.dwords)
-    unpack, index, nbytes = unpacker(shape), data.first, shape.nbytes
+    unpack, index, nbytes, offsets = unpacker(shape), data.first, shape.nbytes, (offset,)
 
     def run(front: Front) -> None:
-        rows = _gather(front, _places(front, address, nbytes, "LDS read"), nbytes)
-        write_lanes(front, front.exec, index, shape, unpack(rows))
+        (at,) = _reach(front, fetch, offsets, nbytes, "LDS read")
+        write_lanes(front, front.exec, index, shape, unpack(_gather(front, at, nbytes)))
 
     return run
 
 
-def _store(data: Operand, shape: Shape, address: Address) -> Run:
+def _store(data: Operand, shape: Shape, fetch: Reader, offset: int) -> Run:
     check_width(data, shape.dwords)
-    pack, nbytes = packer(data.first, shape), shape.nbytes
+    pack, nbytes, offsets = packer(data.first, shape), shape.nbytes, (offset,)
 
     def run(front: Front) -> None:
-        at = _places(front, address, nbytes, "LDS write")
+        (at,) = _reach(front, fetch, offsets, nbytes, "LDS write")
         _scatter(front, at, pack(front, front.exec))
 
     return run
@@ -159,31 +153,36 @@ def _two(parsed: Parsed, is_load: bool, nbytes: int, stride: int) -> Run:
     """Two elements; the offsets count elements, or 64 elements."""
     if unknown := set(parsed.modifiers) - {"offset0", "offset1"}:
         raise ParseError(f"modifier {sorted(unknown)[0]!r}")
-    offsets = [integer(parsed.modifiers.get(name, "0")) * nbytes * stride for name in ("offset0", "offset1")]
-    shape, dwords = Shape(nbytes), nbytes // 4
+    first, second = (integer(parsed.modifiers.get(name, "0")) for name in ("offset0", "offset1"))
+    offsets, shape = (first * nbytes * stride, second * nbytes * stride), Shape(nbytes)
     if is_load:
         data, place = _operands(parsed, 2)
-        check_width(data, 2 * dwords)
-        return _load_two(data.first, shape, [_address(place, offset) for offset in offsets])
-    place, first, second = _operands(parsed, 3)
-    runs = [_store(data, shape, _address(place, offset)) for data, offset in zip((first, second), offsets, strict=True)]
+        check_width(data, 2 * shape.dwords)
+        return _load_two(data.first, shape, reader(place, "u32"), offsets)
+    place, *sources = _operands(parsed, 3)
+    for source in sources:
+        check_width(source, shape.dwords)
+    return _store_two([packer(source.first, shape) for source in sources], nbytes, reader(place, "u32"), offsets)
+
+
+def _load_two(index: int, shape: Shape, fetch: Reader, offsets: tuple[int, int]) -> Run:
+    """Both are read before either register is written: the address may be one of them."""
+    unpack, nbytes = unpacker(shape), shape.nbytes
 
     def run(front: Front) -> None:
-        for store in runs:
-            store(front)
+        places = _reach(front, fetch, offsets, nbytes, "LDS read")
+        values = [unpack(_gather(front, at, nbytes)) for at in places]
+        for number, value in enumerate(values):
+            write_lanes(front, front.exec, index + number * shape.dwords, shape, value)
 
     return run
 
 
-def _load_two(index: int, shape: Shape, addresses: list[Address]) -> Run:
-    """Both addresses are read before either register is written: the address may be one of them."""
-    unpack, nbytes = unpacker(shape), shape.nbytes
-
+def _store_two(packs: list[Packer], nbytes: int, fetch: Reader, offsets: tuple[int, int]) -> Run:
     def run(front: Front) -> None:
-        places = [_places(front, address, nbytes, "LDS read") for address in addresses]
-        values = [unpack(_gather(front, at, nbytes)) for at in places]
-        for number, value in enumerate(values):
-            write_lanes(front, front.exec, index + number * shape.dwords, shape, value)
+        places = _reach(front, fetch, offsets, nbytes, "LDS write")
+        for at, pack in zip(places, packs, strict=True):
+            _scatter(front, at, pack(front, front.exec))
 
     return run
 
@@ -195,28 +194,28 @@ def _atomic(parsed: Parsed, verb: str, returns: bool, kind: str) -> Code | None:
     data_count = 2 if atomic.compares else 1
     places = list(_operands(parsed, data_count + 1 + returns))
     target = places.pop(0) if returns else None
-    address, data = _address(places[0], _offset(parsed)), places[1:]
+    fetch, data = reader(places[0], "u32"), places[1:]
     if verb in _COMPARES_FIRST:
         data.reverse()
-    return Code(run=_atomic_run(atomic, target, address, data))
+    return Code(run=_atomic_run(atomic, target, fetch, _offset(parsed), data))
 
 
-def _atomic_run(atomic: Atomic, target: Operand | None, address: Address, data: list[Operand]) -> Run:
+def _atomic_run(atomic: Atomic, target: Operand | None, fetch: Reader, offset: int, data: list[Operand]) -> Run:
     shape = Shape(atomic.nbytes)
     for operand in (*data, *([target] if target else [])):
         check_width(operand, shape.dwords)
     packs, nbytes = [packer(operand.first, shape) for operand in data], atomic.nbytes
 
     def run(front: Front) -> None:
-        at = _places(front, address, nbytes, "LDS atomic")
+        (at,) = _reach(front, fetch, (offset,), nbytes, "LDS atomic")
         if not len(at):
             return
         if (at % nbytes).any():
-            raise MemoryFault(int(at[0]), nbytes, "misaligned LDS atomic")
+            raise MemoryFault(int(at[0]), nbytes, "misaligned LDS atomic", "atomics are aligned to their size")
         memory = front.waves.lds.view(atomic.dtype)
         operands = tuple(pack(front, front.exec).view(atomic.dtype)[:, 0] for pack in packs)
 
-        def put(keys: NDArray[np.int64], values: Array) -> None:
+        def put(keys: Places, values: Array) -> None:
             memory[keys // nbytes] = values
 
         before = act(atomic, at, operands, lambda keys: memory[keys // nbytes], put)

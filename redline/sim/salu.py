@@ -110,6 +110,8 @@ def _shift(function: Callable[[Array, Array], Any]) -> Callable[[Array, Array], 
 def extract(value: Array, control: Array) -> Array:
     """Bit field: offset in the low 5 or 6 bits, width in bits 22:16; width 0 gives 0, signed types extend the sign."""
     bits = value.dtype.itemsize * 8
+    if control.size == 1:
+        return _extract_constant(value, int(control[0, 0]), bits)
     offset = (control & np.uint32(bits - 1)).astype(np.uint64)
     width = (control >> np.uint32(16) & np.uint32(0x7F)).astype(np.uint64)
     width = np.minimum(width, np.uint64(bits) - offset)
@@ -117,6 +119,16 @@ def extract(value: Array, control: Array) -> Array:
     left = np.minimum(unused - offset, np.uint64(bits - 1)).astype(value.dtype)
     moved = (value << left) >> np.minimum(unused, np.uint64(bits - 1)).astype(value.dtype)
     result: Array = np.where(width == 0, value.dtype.type(0), moved)
+    return result
+
+
+def _extract_constant(value: Array, control: int, bits: int) -> Array:
+    offset = control & bits - 1
+    width = min(control >> 16 & 0x7F, bits - offset)
+    kind = value.dtype.type
+    if width == 0:
+        return np.zeros_like(value)
+    result: Array = (value << kind(bits - width - offset)) >> kind(bits - width)
     return result
 
 
@@ -443,7 +455,7 @@ def scalar_destination(operand: Operand, kind: str) -> Writer:
 
 def _comparison(function: Callable[..., Any], readers: list[Reader]) -> Callable[[Front], None]:
     def run(front: Front) -> None:
-        front.scc[...] = function(*[read(front) for read in readers])
+        np.copyto(front.scc, function(*[read(front) for read in readers]))
 
     return run
 
@@ -459,7 +471,7 @@ def _run_result(function: Callable[..., Any], readers: list[Reader], store: Writ
     def run(front: Front) -> None:
         value = function(*[read(front) for read in readers])
         store(front, value)
-        front.scc[...] = value != 0
+        np.copyto(front.scc, value, casting="unsafe")  # nonzero
 
     return run
 
@@ -468,7 +480,7 @@ def _run_value(function: Callable[..., Any], readers: list[Reader], store: Write
     def run(front: Front) -> None:
         value, scc = function(*[read(front) for read in readers])
         store(front, value)
-        front.scc[...] = scc
+        np.copyto(front.scc, scc)
 
     return run
 
@@ -510,7 +522,7 @@ def _save_exec(parsed: Parsed, context: Context) -> Callable[[Front], None]:
         new = combine(fetch(front), old)
         store(front, old)
         store_exec(front, new)
-        front.scc[...] = new != 0
+        np.copyto(front.scc, new, casting="unsafe")  # nonzero
 
     return run
 

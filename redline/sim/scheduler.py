@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import sys
 import threading
 from dataclasses import dataclass
 
@@ -17,10 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .buffers import DescriptorError
-from .code import Program, Step
-from .errors import BarrierFault, Cancelled, UnsupportedInstruction
+from .code import FETCH, Program
+from .errors import BarrierFault, Cancelled, MemoryFault, UnsupportedInstruction
 from .memory import Memory
-from .operands import ParseError
 from .state import Front, Waves
 from .step import Event, Outcome
 
@@ -90,14 +90,13 @@ class Scheduler:
         """Run until an event, a parting, the limit or the last step; leaves `front.pc` at the next instruction."""
         program, memory, is_cancelled = self._program, self._memory, self._cancelled.is_set
         known = program.steps
-        stop = -1 if limit is None else limit
+        stop = sys.maxsize if limit is None else limit
         pc, done, outcome = front.pc, 0, None
-        step: Step | None = None
+        step = program.step(pc)
         try:
             while True:
                 if is_cancelled():
                     raise Cancelled
-                step = known.get(pc) or program.step(pc)
                 code = step.code
                 done += 1
                 pc = step.following
@@ -112,11 +111,16 @@ class Scheduler:
                             break
                         pc = outcome
                         outcome = None
-                if done >= steps or pc == stop or (pc > stop >= 0):
+                if done >= steps or pc >= stop:
                     break
-        except (ParseError, DescriptorError) as error:
-            at = front.pc if step is None else step.pc
-            raise UnsupportedInstruction(at, "" if step is None else step.text, str(error)) from error
+                step = known.get(pc) or program.step(pc)
+        except DescriptorError as error:
+            raise UnsupportedInstruction(step.pc, step.text, str(error)) from error
+        except MemoryFault as fault:
+            if fault.access == FETCH:
+                raise
+            near = f"{fault.near}; by the instruction at {step.pc:#x}, {step.text!r}"
+            raise MemoryFault(fault.address, fault.nbytes, fault.access, near) from fault
         front.pc = pc
         front.last_run = self._clock
         self._streak += done
@@ -135,9 +139,11 @@ class Scheduler:
             self._signal(front)
         elif outcome is Event.WAIT:
             self._wait(front)
+            self._meet(front.pc)
         elif outcome is Event.BARRIER:
             self._signal(front)
             self._wait(front)
+            self._meet(front.pc)
 
     def _part(self, front: Front, targets: NDArray[np.uint64]) -> None:
         """One front for each address, the lowest on the left, where it meets its neighbours again later."""

@@ -35,7 +35,6 @@ class Waves:
         self.vector: U32 = np.full((vgprs, count, lanes), PATTERN, np.uint32)
         self.scalar: U32 = np.full((count, SCALARS), PATTERN, np.uint32)
         self.scc: Mask = np.zeros((count, 1), np.bool_)
-        self.exec: Mask = np.zeros((count, lanes), np.bool_)
         self.group = group
         self.ident: NDArray[np.int64] = np.arange(count)
         self.barrier_complete: Mask = np.zeros(count, np.bool_)
@@ -46,8 +45,9 @@ class Waves:
     def reorder(self, lo: int, hi: int, order: NDArray[np.int64]) -> None:
         """Move waves inside [lo, hi): place i gets the wave that stood at lo + order[i]."""
         source = order + lo
-        self.vector[:, lo:hi] = self.vector[:, source]
-        for array in (self.scalar, self.scc, self.exec, self.group, self.ident, self.barrier_complete):
+        for register in self.vector:  # one at a time: the copy in between stays in the cache
+            register[lo:hi] = register[source]
+        for array in (self.scalar, self.scc, self.group, self.ident, self.barrier_complete):
             array[lo:hi] = array[source]
 
 
@@ -55,8 +55,12 @@ class Front:
     """The waves [lo, hi), all at `pc`. Attributes are views; the typed ones are made at first use.
 
     `u32 i32 f32` are [register, wave, lane]; `u16 f16` too, with the halves of a lane side by side on the last axis;
-    `s32 si32 sf32 s64 s16 s8` are [wave, column]. `full` says that every lane of every wave is on.
+    `s32 si32 sf32 s64 s16 s8` are [wave, column]. `exec` holds the bits of the EXEC columns spread over the lanes, and
+    `full` says that every lane of every wave is on.
     """
+
+    exec: Mask
+    full: bool
 
     u32: U32
     i32: NDArray[np.int32]
@@ -78,9 +82,8 @@ class Front:
         self.waves, self.lo, self.hi, self.pc = waves, lo, hi, pc
         self.count, self.lanes = hi - lo, waves.lanes
         self.shape = (hi - lo, waves.lanes)
-        self.exec: Mask = waves.exec[lo:hi]
         self.scc: Mask = waves.scc[lo:hi]
-        self.full = bool(self.exec.all())
+        self.exec_written()
         self.last_run = 0  # the scheduler's clock when it ran last
 
     def __getattr__(self, name: str) -> Array:
@@ -94,15 +97,18 @@ class Front:
 
     def exec_written(self) -> None:
         """The EXEC columns of the scalar file changed: spread their bits over the lanes."""
-        bits = self.s8[:, EXEC * 4 : EXEC * 4 + self.lanes // 8]
-        self.exec[...] = np.unpackbits(bits, axis=1, bitorder="little").view(np.bool_)
+        self.exec = self.mask(EXEC)
         self.full = bool(self.exec.all())
 
     def set_exec(self, mask: Mask) -> None:
         """Turn lanes on or off, one bool a lane."""
-        self.exec[...] = mask
-        self.full = bool(self.exec.all())
-        self.set_mask(EXEC, self.exec)
+        self.exec = mask
+        self.full = bool(mask.all())
+        self.set_mask(EXEC, mask)
+
+    def lanes_on(self, values: Array) -> Array:
+        """The elements of a [wave, lane] array whose lanes are on, in one row."""
+        return values.reshape(-1) if self.full else values[self.exec]
 
     def set_mask(self, column: int, mask: Mask) -> None:
         """Store one bit a lane into the scalar register (pair) at `column`."""

@@ -219,7 +219,9 @@ def _direct(
     return _direct_function(function, readers, view, index)
 
 
-def _direct_ufunc(function: np.ufunc, readers: list[Reader], view: str, index: int) -> Run | None:
+def _direct_ufunc(function: np.ufunc, readers: list[Reader], view: str, index: int) -> Run:
+    if len(readers) == 3:
+        return _direct_ternary(function, readers, view, index)
     if len(readers) != 2:
         return _direct_function(function, readers, view, index)
     first, second = readers
@@ -230,6 +232,20 @@ def _direct_ufunc(function: np.ufunc, readers: list[Reader], view: str, index: i
             function(first(front), second(front), out=target, casting="equiv")
         else:
             function(first(front), second(front), out=target, casting="equiv", where=front.exec)
+
+    return run
+
+
+def _direct_ternary(function: np.ufunc, readers: list[Reader], view: str, index: int) -> Run:
+    first, second, third = readers
+
+    def run(front: Front) -> None:
+        target = getattr(front, view)[index]
+        if front.full:
+            function(first(front), second(front), third(front), out=target)
+        else:
+            value = function(first(front), second(front), third(front))
+            np.copyto(target, value, casting="equiv", where=front.exec)
 
     return run
 

@@ -70,6 +70,7 @@ STORES: dict[str, Shape] = {
 
 # Which lanes take part, and their addresses: bool and uint64 [wave, lane].
 Address = Callable[[Front], tuple[Mask, U64]]
+Packer = Callable[[Front, Mask], NDArray[np.uint8]]
 
 
 def compile_vmem(parsed: Parsed) -> Code | None:
@@ -160,7 +161,7 @@ def _load(data: Operand, shape: Shape, address: Address) -> MemoryRun:
 
     def touch(front: Front, memory: Memory) -> None:
         lanes, at = address(front)
-        rows = memory.read(at[lanes], shape.nbytes)
+        rows = memory.read(_rows_of(front, lanes, at), shape.nbytes)
         if lanes is not front.exec:
             outside = front.exec & ~lanes
             write_lanes(front, outside, index, shape, np.zeros((1, shape.dwords), np.uint32))
@@ -195,17 +196,22 @@ def _store(data: Operand, shape: Shape, address: Address) -> MemoryRun:
 
     def touch(front: Front, memory: Memory) -> None:
         lanes, at = address(front)
-        memory.write(at[lanes], pack(front, lanes))
+        memory.write(_rows_of(front, lanes, at), pack(front, lanes))
 
     return touch
 
 
-def packer(index: int, shape: Shape) -> Callable[[Front, Mask], NDArray[np.uint8]]:
+def _rows_of(front: Front, lanes: Mask, values: Array) -> Array:
+    """The elements of [wave, lane] that take part, in one row."""
+    return values.reshape(-1) if front.full and lanes is front.exec else values[lanes]
+
+
+def packer(index: int, shape: Shape) -> Packer:
     """Register contents of the lanes that are on, as bytes for memory [row, byte]."""
     shift, nbytes = np.uint32(shape.half or 0), shape.nbytes
 
     def pack(front: Front, lanes: Mask) -> NDArray[np.uint8]:
-        columns: list[Array] = [front.u32[index + dword][lanes] for dword in range(shape.dwords)]
+        columns = [_rows_of(front, lanes, front.u32[index + dword]) for dword in range(shape.dwords)]
         if shift:
             columns[0] = columns[0] >> shift
         if nbytes == 4:
