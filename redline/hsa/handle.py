@@ -8,6 +8,7 @@ runtime has been closed first, its resources went with it, and `close()` has not
 from __future__ import annotations
 
 import contextlib
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Self
 
 from redline.errors import HsaError
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from redline.hsa.runtime import Runtime
 
 
-class Handle:
+class Handle(ABC):
     """Subclasses set `runtime` and implement `_release`; a constructor that fails calls `abandon`."""
 
     runtime: Runtime
@@ -38,8 +39,9 @@ class Handle:
         with contextlib.suppress(HsaError):
             self.close()
 
+    @abstractmethod
     def _release(self) -> None:
-        raise NotImplementedError
+        """Give the resource back to the runtime."""
 
     def __enter__(self) -> Self:
         return self

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import threading
 import weakref
+from collections.abc import Callable
 from ctypes import byref, c_uint64
 from typing import TYPE_CHECKING, Self
 
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 _real_lock = threading.Lock()
 _real: Hsa | None = None
+_real_listener: object = None
+_real_runtimes: weakref.WeakSet[Runtime] = weakref.WeakSet()
 
 
 class Runtime:
@@ -44,19 +47,19 @@ class Runtime:
         self._owns_init = False
         self._errors: list[BaseException] = []
         self._queues: weakref.WeakSet[Queue] = weakref.WeakSet()
-        self._on_event = guarded(SYSTEM_EVENT_CALLBACK, self._event, self._errors.append)
+        self._listener: object = None
 
     @classmethod
     def real(cls) -> Runtime:
         """The machine's HSA runtime; HsaError says where it was looked for, or why there is no device."""
-        global _real
+        global _real, _real_listener
         with _real_lock:
             if _real is None:
                 hsa = Hsa(load_real_table())
                 hsa.check("hsa_init")
-                _real = hsa
+                _real, _real_listener = hsa, _listen(hsa, _tell_real_runtimes)
         runtime = cls(_real)
-        runtime._listen()
+        _real_runtimes.add(runtime)
         return runtime
 
     @classmethod
@@ -73,11 +76,7 @@ class Runtime:
         hsa.check("hsa_init")
         runtime = cls(hsa)
         runtime._owns_init = True
-        try:
-            runtime._listen()
-        except BaseException:
-            runtime.close()
-            raise
+        runtime._listener = _listen(hsa, runtime.memory_fault)
         return runtime
 
     def agents(self) -> list[Agent]:
@@ -117,6 +116,11 @@ class Runtime:
         """Let `queue` fail when its agent reports a memory fault."""
         self._queues.add(queue)
 
+    def memory_fault(self, agent: int, address: int) -> None:
+        """Fail the queues of `agent`."""
+        for queue in list(self._queues):
+            queue.memory_fault(agent, address)
+
     def close(self) -> None:
         """Shut a software device down; the real runtime keeps its one reference."""
         if self.closed:
@@ -141,19 +145,26 @@ class Runtime:
         self.hsa.check("hsa_iterate_agents", guarded(AGENT_CALLBACK, visit, self._errors.append), None)
         return found
 
-    def _listen(self) -> None:
-        """A second listener may be refused (another library has one): then that one decides."""
-        status = self.hsa.call("hsa_amd_register_system_event_handler", self._on_event, None)
-        if status == Status.HSA_STATUS_SUCCESS:
-            _listeners.append(self._on_event)  # the runtime keeps its address, so it must outlive us
 
-    def _event(self, address: int, _data: object) -> int:
-        event = hsa_amd_event_t.from_address(address)
-        if event.event_type != HSA_AMD_GPU_MEMORY_FAULT_EVENT:
+def _tell_real_runtimes(agent: int, address: int) -> None:
+    for runtime in list(_real_runtimes):
+        runtime.memory_fault(agent, address)
+
+
+def _listen(hsa: Hsa, tell: Callable[[int, int], None]) -> object:
+    """Register for system events. What is returned must live as long as the runtime may call it.
+
+    A second listener may be refused, when another library of this process has one: then that one decides.
+    """
+
+    def event(address: int, _data: object) -> int:
+        seen = hsa_amd_event_t.from_address(address)
+        if seen.event_type != HSA_AMD_GPU_MEMORY_FAULT_EVENT:
             return Status.HSA_STATUS_ERROR
-        for queue in list(self._queues):
-            queue.memory_fault(event.memory_fault.agent, event.memory_fault.virtual_address)
+        tell(seen.memory_fault.agent, seen.memory_fault.virtual_address)
         return Status.HSA_STATUS_SUCCESS
 
-
-_listeners: list[object] = []
+    errors: list[BaseException] = []
+    callback = guarded(SYSTEM_EVENT_CALLBACK, event, errors.append)
+    hsa.call("hsa_amd_register_system_event_handler", callback, None)
+    return callback

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the compiler made of the header stores. Runs where code is compiled, so it is no `nopython` test."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+from numba import njit
+
+from redline.hsa.publish import publish
+
+
+def test_headers_are_atomic_release_stores_of_32_bits() -> None:
+    """LLVM may neither tear them, nor merge them with the body's, nor move the body behind them."""
+    fresh = njit(error_model="numpy")(publish.py_func)  # code from numba's cache cannot be inspected
+    fresh(np.zeros(16, np.uint32), np.uint64(0), np.zeros((1, 16), np.uint32))
+    texts = fresh.inspect_llvm().values()
+    stores = [line.strip() for text in texts for line in text.splitlines() if "store atomic" in line]
+    assert len(stores) >= 2
+    for store in stores:
+        assert re.fullmatch(r"store atomic i32 .*, ptr .* release, align 4", store)

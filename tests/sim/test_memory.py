@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The software device's memory: every access checked, whatever its shape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from redline.sim.errors import MemoryFault
+from redline.sim.memory import GUARD_BYTES, POISON, READ_GRANULE, WINDOW_BYTES, Memory
+
+
+@pytest.fixture(name="memory")
+def _memory() -> Iterator[Memory]:
+    memory = Memory()
+    yield memory
+    memory.close()
+
+
+def u64(*values: int) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+    return np.array(values, np.uint64)
+
+
+def test_bytes_come_back_at_every_width_and_alignment(memory: Memory) -> None:
+    """What was written is read, for aligned words, odd addresses and wide rows alike."""
+    address = memory.allocate(256)
+    content = bytes(range(256))
+    memory.store(address, content)
+    for nbytes in (1, 2, 3, 4, 8, 12, 16, 64):
+        for offset in (0, 1, 4, 8, 63):
+            rows = memory.read(u64(address + offset, address + offset + 64), nbytes)
+            assert rows[0].tobytes() == content[offset : offset + nbytes]
+            assert rows[1].tobytes() == content[offset + 64 : offset + 64 + nbytes]
+
+
+def test_later_rows_win_where_writes_overlap(memory: Memory) -> None:
+    """Stores of one instruction to one place leave the last row's bytes, also where they overlap in part."""
+    address = memory.allocate(64)
+    memory.write(u64(address, address, address), np.array([[1] * 4, [2] * 4, [3] * 4], np.uint8))
+    assert memory.bytes_at(address, 4) == b"\3\3\3\3"
+    memory.write(u64(address, address + 2), np.array([[4] * 4, [5] * 4], np.uint8))
+    assert memory.bytes_at(address, 6) == b"\4\4\5\5\5\5"
+
+
+@pytest.mark.parametrize("nbytes", [1, 4, 8, 16])
+def test_one_byte_outside_faults(memory: Memory, nbytes: int) -> None:
+    """The first byte before and after an allocation faults, in one row among good ones, and says where."""
+    address = memory.allocate(64, label="x")
+    memory.allocate(64, label="y")
+    good, past, before = address + 64 - nbytes, address + 64 - nbytes + 1, address - 1
+    memory.write(u64(address, good), np.zeros((2, nbytes), np.uint8))
+    for bad in (past, before):
+        with pytest.raises(MemoryFault) as caught:
+            memory.write(u64(good, bad, address), np.zeros((3, nbytes), np.uint8))
+        assert (caught.value.address, caught.value.nbytes, caught.value.access) == (bad, nbytes, "write")
+    with pytest.raises(MemoryFault, match="starts 3 bytes before the end of 'x', 64 bytes"):
+        memory.bytes_at(address + 61, 8)
+    with pytest.raises(MemoryFault, match=f"{GUARD_BYTES // 2} bytes past 'x'"):
+        memory.read(u64(address + 64 + GUARD_BYTES // 2), 4)
+
+
+def test_a_row_that_spans_two_allocations_faults(memory: Memory) -> None:
+    """Lowest and highest address may both be good, and a row between them in the guard gap."""
+    first, second = memory.allocate(64), memory.allocate(64)
+    memory.read(u64(first, second), 4)
+    with pytest.raises(MemoryFault):
+        memory.read(u64(first, first + 64 + 16, second), 4)
+
+
+def test_reads_may_end_in_the_last_sixteen_bytes_and_writes_may_not(memory: Memory) -> None:
+    """LLVM loads four dwords for three where they are aligned; what lies there is poison."""
+    address = memory.allocate(12)
+    row = memory.read(u64(address), 16)[0]
+    assert int.from_bytes(row[12:].tobytes(), "little") == POISON
+    assert memory.bytes_at(address, READ_GRANULE) == row.tobytes()
+    for fails in (
+        lambda: memory.read(u64(address), READ_GRANULE + 1),
+        lambda: memory.store(address, bytes(13)),
+        lambda: memory.write(u64(address), np.zeros((1, 16), np.uint8)),
+    ):
+        with pytest.raises(MemoryFault):
+            fails()
+
+
+def test_fresh_and_freed_memory_holds_poison_and_freed_memory_faults(memory: Memory) -> None:
+    """Nobody's bytes look like somebody's: not zero, NaN as a float, no address."""
+    address = memory.allocate(1 << 16)
+    assert memory.u32_at(address) == memory.u32_at(address + 0xFFFC) == POISON
+    assert np.isnan(np.array([POISON], np.uint32).view(np.float32)[0])
+    assert np.isnan(np.array([POISON] * 2, np.uint32).view(np.float64)[0])
+    memory.store(address, bytes(1 << 16))
+    memory.free(address)
+    with pytest.raises(MemoryFault):
+        memory.u32_at(address)
+    again = memory.allocate(1 << 16)
+    assert again == address
+    assert memory.u32_at(again + 0x8000) == POISON
+
+
+def test_unmapped_memory_is_closed_to_the_device_until_access_is_allowed(memory: Memory) -> None:
+    """hsa_amd_agents_allow_access matters here, as it does on hardware."""
+    address = memory.allocate(64, label="host", mapped=False)
+    for fails in (lambda: memory.read(u64(address), 4), lambda: memory.u32_at(address)):
+        with pytest.raises(MemoryFault, match="inside 'host', 64 bytes at .*, which the device has no access to"):
+            fails()
+    memory.map_for_device(address)
+    assert memory.u32_at(address) == POISON
+
+
+def test_small_allocations_stay_inside_one_window(memory: Memory) -> None:
+    """All addresses of an allocation below 4 GiB share their high half, so kernel arguments may elide it."""
+    half = WINDOW_BYTES // 2 + 4096
+    addresses = [memory.allocate(half) for _ in range(4)]
+    for address in addresses:
+        assert address // WINDOW_BYTES == (address + half - 1) // WINDOW_BYTES
+    with pytest.raises(MemoryError, match="no gap"):
+        memory.allocate(1 << 40)
+
+
+def test_a_closed_memory_serves_the_next_one_cleanly() -> None:
+    """The range is reused, the content is not."""
+    first = Memory()
+    address = first.allocate(4096)
+    first.store(address, bytes([7]) * 4096)
+    first.close()
+    first.close()
+    with pytest.raises(MemoryError, match="closed"):
+        first.allocate(64)
+    second = Memory()
+    assert second.allocations == ()
+    assert second.u32_at(second.allocate(4096)) == POISON
+    second.close()
+
+
+@given(data=st.data())
+def test_checks_agree_with_a_byte_by_byte_table(data: st.DataObject) -> None:
+    """Random allocations, frees and accesses against a set of addresses."""
+    memory = Memory()
+    live: dict[int, int] = {}
+    for _ in range(data.draw(st.integers(1, 12), label="allocations")):
+        nbytes = data.draw(st.integers(1, 600), label="bytes")
+        live[memory.allocate(nbytes, align=2 ** data.draw(st.integers(4, 9)))] = nbytes
+        if len(live) > 1 and data.draw(st.booleans(), label="free"):
+            gone = data.draw(st.sampled_from(sorted(live)), label="which")
+            memory.free(gone)
+            del live[gone]
+    writable = {address + i for address, nbytes in live.items() for i in range(nbytes)}
+    for _ in range(20):
+        base = data.draw(st.sampled_from(sorted(live)), label="base")
+        address, nbytes = base + data.draw(st.integers(-20, 640)), data.draw(st.sampled_from([1, 2, 4, 8, 16]))
+        inside = all(address + i in writable for i in range(nbytes))
+        try:
+            memory.write(u64(base, address), np.zeros((2, nbytes), np.uint8))
+            faulted = False
+        except MemoryFault:
+            faulted = True
+        assert faulted == (not inside or live[base] < nbytes)
+    memory.close()
