@@ -22,7 +22,7 @@ from redline.errors import EncodeError
 
 SCOPES = {"NONE": 0, "AGENT": 1, "SYSTEM": 2}
 HEADER_FIELDS = (
-    Field("TYPE", 7, 0, {"VENDOR": 0, "INVALID": 1, "KERNEL_DISPATCH": 2, "BARRIER_AND": 3, "BARRIER_OR": 5}),
+    Field("TYPE", 7, 0, {"VENDOR": 0, "KERNEL_DISPATCH": 2, "BARRIER_AND": 3}),
     flag("BARRIER", 8),
     Field("ACQUIRE", 10, 9, SCOPES),
     Field("RELEASE", 12, 11, SCOPES),

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from redline.encoders.families import family_for
-from redline.encoders.table import HEADER, PAD_COUNT, FamilyTable, Packet, Register, Word
+from redline.encoders.table import HEADER, PAD_COUNT, FamilyTable, Packet, Register, Word, dword
 from redline.errors import EncodeError
 
 
@@ -105,6 +105,8 @@ def _understood(table: FamilyTable, packet: Packet, at: int, words: tuple[int, .
     _same_header(packet, words[0], packet.header(tail))
     fields = packet.fields(words[1 : packet.dwords])
     command = Command(at, words, packet.name, fields, words[packet.dwords :])
+    for value in command.tail:
+        dword(packet.tail).unpack(value)
     for offset, value in command.registers.items():
         _register(table, offset).unpack(value)
     return command
@@ -134,7 +136,8 @@ def _register(table: FamilyTable, offset: int) -> Register:
 
 def _meanings(table: FamilyTable, command: Command) -> list[str]:
     """What each dword of a command says; empty behind the header where it is not understood."""
-    head = f"{command.name}, {len(command.words)} dwords"
+    size = len(command.words)
+    head = f"{command.name}, {size} dword{'s' if size > 1 else ''}"
     if command.problem or len(command.words) == 1:
         return [head, *("" for _ in command.words[1:])]
     packet = table.packet[command.name]

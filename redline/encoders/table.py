@@ -248,7 +248,7 @@ class Form:
     values: Mapping[str, Value]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FamilyTable:
     """All that the encoder, the decoder and the documentation know of a GPU family."""
 
@@ -281,6 +281,9 @@ class FamilyTable:
         ):
             twice = sorted({name for name in names if names.count(name) > 1})
             _declare(not twice, self.name, f"{kind} {', '.join(twice)} twice", f"each {kind} once")
+
+    def __repr__(self) -> str:
+        return f"<FamilyTable {self.name}>"
 
     @cached_property
     def packet(self) -> dict[str, Packet]:

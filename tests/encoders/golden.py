@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tables must give, from `tests/answers/pm4`, in the shape that the tests compare.
 
-`answers`, `facts` and `named_values` come from the files alone; `emitted`, `declared` and `declared_values` come from
-a table, the shipped one or one with a constant changed. Nothing here knows a constant of its own, but for names of files and of the example.
+`answers`, `facts` and `named_values` come from the files alone. `emitted`, `declared` and `declared_values` come from a
+table: the shipped one, or one with a constant changed. Nothing here knows a constant of its own, but for names of files
+and the numbers of the example.
 """
 
 from __future__ import annotations
@@ -167,9 +168,9 @@ def answers(family: str) -> dict[str, Words]:
 
 def declared(table: FamilyTable) -> dict[str, Any]:
     """What a table says about bits, offsets, opcodes and named values."""
-    registers = {item.name: (item.offset, _bits(item)) for item in table.registers}
+    registers = {item.name: (item.offset, bits_of(item)) for item in table.registers}
     packets = {
-        item.name: (item.opcode, item.shader_type, item.tail, [(word.name, _bits(word)) for word in item.words])
+        item.name: (item.opcode, item.shader_type, item.tail, [(word.name, bits_of(word)) for word in item.words])
         for item in table.packets
     }
     return {
@@ -179,8 +180,8 @@ def declared(table: FamilyTable) -> dict[str, Any]:
         "registers": registers,
         "queue-owned": dict(table.queue_owned),
         "packets": packets,
-        table.gcr.name: _bits(table.gcr),
-        table.initiator.name: _bits(table.initiator),
+        table.gcr.name: bits_of(table.gcr),
+        table.initiator.name: bits_of(table.initiator),
     }
 
 
@@ -229,6 +230,16 @@ def facts(family: str) -> dict[str, Any]:
     }
 
 
+def properties() -> Bits:
+    """Bits of a kernel descriptor's properties, from the files."""
+    return _parse(of_family(load("fields")["words"]["KERNEL_CODE_PROPERTIES"], "gfx12.0"))
+
+
+def aql_layout(name: str) -> list[Bits]:
+    """Bits of each dword of an AQL packet, from the files."""
+    return [_parse(text) for text in load("fields")["aql"][name]]
+
+
 def named_values(name: str) -> dict[str, int]:
     """The named values of a field, by "PACKET.FIELD", from the files."""
     rows = load("fields")["values"]
@@ -236,7 +247,7 @@ def named_values(name: str) -> dict[str, int]:
     return {part.split(" ", 1)[1]: int(part.split(" ", 1)[0], 16) for part in text.split(", ")}
 
 
-def _bits(word: Word) -> Bits:
+def bits_of(word: Word) -> Bits:
     return {item.name: (item.high, item.low) for item in word.fields}
 
 
