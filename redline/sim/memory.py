@@ -25,7 +25,7 @@ ARENA_BYTES = 1 << 35  # address space, not memory: pages come at first touch
 WINDOW_BYTES = 1 << 32  # no smaller allocation straddles such a boundary: high halves stay equal
 GUARD_BYTES = 4096
 POISON = 0x7FFADEAD
-POISONED_BYTES = 1 << 26  # at each end of an allocation: poison must not touch gigabytes
+POISONED_BYTES = 1 << 23  # at each end of an allocation: poison must not touch gigabytes
 
 # LLVM widens a three-dword load to four where the address is 16-byte aligned, so reads (never writes) may run
 # to the end of the 16 bytes that hold an allocation's last byte. No hardware notices: its granule is a page.

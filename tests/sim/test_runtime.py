@@ -16,7 +16,7 @@ import pytest
 import radiowave
 from redline.errors import QueueFailed, UnsupportedTarget
 from redline.hsa import Runtime
-from redline.hsa.abi import Status, SystemInfo, hsa_amd_pointer_info_t
+from redline.hsa.abi import AGENT_CALLBACK, Status, SystemInfo, hsa_amd_pointer_info_t
 from redline.hsa.lib import PROTOTYPES
 from redline.sim.agents import CPU_AGENT, GPU_AGENT
 from redline.sim.dispatch import Dispatch
@@ -25,6 +25,16 @@ from redline.sim.runtime import SimRuntime, open_sim
 from tests.sim.streams import Remembering, allocate_raw, device, ib_packet, launch, run_stream
 
 HOST_FINE, LOCAL, GROUP = 0xA0_0000_0001, 0xA0_0000_0004, 0xA0_0000_0005
+
+_NOT_INITIALIZED = Status.HSA_STATUS_ERROR_NOT_INITIALIZED
+_ARGUMENT = Status.HSA_STATUS_ERROR_INVALID_ARGUMENT
+_AGENT = Status.HSA_STATUS_ERROR_INVALID_AGENT
+_ALLOCATION = Status.HSA_STATUS_ERROR_INVALID_ALLOCATION
+_POOL = Status.HSA_STATUS_ERROR_INVALID_MEMORY_POOL
+_READER = Status.HSA_STATUS_ERROR_INVALID_CODE_OBJECT_READER
+_EXECUTABLE = Status.HSA_STATUS_ERROR_INVALID_EXECUTABLE
+_SYMBOL = Status.HSA_STATUS_ERROR_INVALID_EXECUTABLE_SYMBOL
+_FROZEN = Status.HSA_STATUS_ERROR_FROZEN_EXECUTABLE
 
 
 def test_the_table_answers_every_call_that_redline_makes() -> None:
@@ -40,15 +50,13 @@ def test_an_unknown_target_is_refused() -> None:
 
 
 def test_a_missing_disassembler_shows_when_the_device_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not at the first kernel: `ToolchainError` says what was looked for."""
-    monkeypatch.setenv("PATH", "")
-
-    def missing(*_args: Any) -> None:
-        raise radiowave.ToolchainError("RW0301", where="disassembler", seen="none", allowed="one", do="install it")
-
-    monkeypatch.setattr(radiowave.disassemble.Disassembler, "library", missing)
-    with pytest.raises(radiowave.ToolchainError, match="disassembler"):
-        Runtime.sim("gfx1201")
+    """Not at the first kernel: `ToolchainError` says where it was looked for. And with it, the device opens."""
+    with monkeypatch.context() as patch:
+        patch.setenv("RADIOWAVE_LIBLLVM", "/nowhere/libLLVM.so")
+        with pytest.raises(radiowave.ToolchainError, match=r"RW0102 .*/nowhere/libLLVM.so"):
+            Runtime.sim("gfx1201")
+    with Runtime.sim("gfx1201") as runtime:
+        assert [agent.target for agent in runtime.agents()] == ["gfx1201"]
 
 
 def test_calls_before_init_and_after_the_last_shut_down_are_refused() -> None:
@@ -60,14 +68,12 @@ def test_calls_before_init_and_after_the_last_shut_down_are_refused() -> None:
     assert _iterate(hsa) == 0
     assert hsa.call("hsa_shut_down") == 0
     for name in ("hsa_shut_down", "hsa_signal_destroy", "hsa_queue_destroy"):
-        assert hsa.call(name, *[1][: len(PROTOTYPES[name][1])]) == Status.HSA_STATUS_ERROR_NOT_INITIALIZED
-    assert _iterate(hsa) == Status.HSA_STATUS_ERROR_NOT_INITIALIZED
+        assert hsa.call(name, *[1][: len(PROTOTYPES[name][1])]) == _NOT_INITIALIZED
+    assert _iterate(hsa) == _NOT_INITIALIZED
     assert sim.errors == []
 
 
 def _iterate(hsa: Any) -> int:
-    from redline.hsa.abi import AGENT_CALLBACK
-
     return int(hsa.call("hsa_iterate_agents", AGENT_CALLBACK(lambda _agent, _data: 0), None))
 
 
@@ -77,48 +83,48 @@ def test_misuse_returns_the_status_of_the_specification() -> None:
     here = ctypes.create_string_buffer(64)
     with device("gfx1030") as (sim, agent), agent.allocate(64, "fine") as buffer:
         cases: list[tuple[str, tuple[Any, ...], Status]] = [
-            ("hsa_iterate_agents", (None, None), Status.HSA_STATUS_ERROR_INVALID_ARGUMENT),
-            ("hsa_system_get_info", (999, here), Status.HSA_STATUS_ERROR_INVALID_ARGUMENT),
-            ("hsa_system_get_info", (2, None), Status.HSA_STATUS_ERROR_INVALID_ARGUMENT),
-            ("hsa_agent_get_info", (5, 0, here), Status.HSA_STATUS_ERROR_INVALID_AGENT),
-            ("hsa_agent_get_info", (GPU_AGENT, 999, here), Status.HSA_STATUS_ERROR_INVALID_ARGUMENT),
-            ("hsa_amd_agent_iterate_memory_pools", (5, None, None), Status.HSA_STATUS_ERROR_INVALID_AGENT),
-            ("hsa_amd_memory_pool_get_info", (5, 0, here), Status.HSA_STATUS_ERROR_INVALID_MEMORY_POOL),
-            ("hsa_amd_memory_pool_get_info", (LOCAL, 99, here), Status.HSA_STATUS_ERROR_INVALID_ARGUMENT),
-            ("hsa_amd_memory_pool_allocate", (5, 64, 0, byref(out)), Status.HSA_STATUS_ERROR_INVALID_MEMORY_POOL),
-            ("hsa_amd_memory_pool_allocate", (LOCAL, 0, 0, byref(out)), Status.HSA_STATUS_ERROR_INVALID_ARGUMENT),
-            ("hsa_amd_memory_pool_allocate", (LOCAL, 64, 0, None), Status.HSA_STATUS_ERROR_INVALID_ARGUMENT),
-            ("hsa_amd_memory_pool_allocate", (LOCAL, 64, 8, byref(out)), Status.HSA_STATUS_ERROR_INVALID_ARGUMENT),
-            ("hsa_amd_memory_pool_allocate", (GROUP, 64, 0, byref(out)), Status.HSA_STATUS_ERROR_INVALID_ALLOCATION),
-            ("hsa_amd_memory_pool_free", (0x1234,), Status.HSA_STATUS_ERROR_INVALID_ALLOCATION),
-            ("hsa_amd_memory_pool_free", (buffer.address + 1,), Status.HSA_STATUS_ERROR_INVALID_ALLOCATION),
+            ("hsa_iterate_agents", (None, None), _ARGUMENT),
+            ("hsa_system_get_info", (999, here), _ARGUMENT),
+            ("hsa_system_get_info", (2, None), _ARGUMENT),
+            ("hsa_agent_get_info", (5, 0, here), _AGENT),
+            ("hsa_agent_get_info", (GPU_AGENT, 999, here), _ARGUMENT),
+            ("hsa_amd_agent_iterate_memory_pools", (5, None, None), _AGENT),
+            ("hsa_amd_memory_pool_get_info", (5, 0, here), _POOL),
+            ("hsa_amd_memory_pool_get_info", (LOCAL, 99, here), _ARGUMENT),
+            ("hsa_amd_memory_pool_allocate", (5, 64, 0, byref(out)), _POOL),
+            ("hsa_amd_memory_pool_allocate", (LOCAL, 0, 0, byref(out)), _ARGUMENT),
+            ("hsa_amd_memory_pool_allocate", (LOCAL, 64, 0, None), _ARGUMENT),
+            ("hsa_amd_memory_pool_allocate", (LOCAL, 64, 8, byref(out)), _ARGUMENT),
+            ("hsa_amd_memory_pool_allocate", (GROUP, 64, 0, byref(out)), _ALLOCATION),
+            ("hsa_amd_memory_pool_free", (0x1234,), _ALLOCATION),
+            ("hsa_amd_memory_pool_free", (buffer.address + 1,), _ALLOCATION),
             ("hsa_amd_agents_allow_access", (0, byref(handle), None, buffer.address), _ARGUMENT),
             (
                 "hsa_amd_agents_allow_access",
                 (1, byref(out), None, buffer.address),
-                Status.HSA_STATUS_ERROR_INVALID_AGENT,
+                _AGENT,
             ),
-            ("hsa_amd_agents_allow_access", (1, byref(handle), None, 64), Status.HSA_STATUS_ERROR_INVALID_ALLOCATION),
+            ("hsa_amd_agents_allow_access", (1, byref(handle), None, 64), _ALLOCATION),
             ("hsa_amd_pointer_info", (buffer.address, None, None, None, None), _ARGUMENT),
             ("hsa_memory_copy", (None, here, 4), _ARGUMENT),
-            ("hsa_memory_copy", (buffer.address + 61, here, 4), Status.HSA_STATUS_ERROR_INVALID_ALLOCATION),
-            ("hsa_memory_copy", (here, buffer.address - 1, 4), Status.HSA_STATUS_ERROR_INVALID_ALLOCATION),
+            ("hsa_memory_copy", (buffer.address + 61, here, 4), _ALLOCATION),
+            ("hsa_memory_copy", (here, buffer.address - 1, 4), _ALLOCATION),
             ("hsa_signal_create", (1, 0, None, None), _ARGUMENT),
             ("hsa_signal_destroy", (64,), Status.HSA_STATUS_ERROR_INVALID_SIGNAL),
             (
                 "hsa_queue_create",
                 (CPU_AGENT, 64, 0, None, None, 0, 0, byref(out)),
-                Status.HSA_STATUS_ERROR_INVALID_AGENT,
+                _AGENT,
             ),
             ("hsa_queue_create", (GPU_AGENT, 63, 0, None, None, 0, 0, byref(out)), _ARGUMENT),
             ("hsa_queue_create", (GPU_AGENT, 32, 0, None, None, 0, 0, byref(out)), _ARGUMENT),
             ("hsa_queue_create", (GPU_AGENT, 64, 0, None, None, 0, 0, None), _ARGUMENT),
             ("hsa_queue_destroy", (64,), Status.HSA_STATUS_ERROR_INVALID_QUEUE),
             ("hsa_code_object_reader_create_from_memory", (None, 4, byref(out)), _ARGUMENT),
-            ("hsa_code_object_reader_destroy", (99,), Status.HSA_STATUS_ERROR_INVALID_CODE_OBJECT_READER),
+            ("hsa_code_object_reader_destroy", (99,), _READER),
             ("hsa_executable_create_alt", (1, 0, None, None), _ARGUMENT),
-            ("hsa_executable_destroy", (99,), Status.HSA_STATUS_ERROR_INVALID_EXECUTABLE),
-            ("hsa_executable_freeze", (99, None), Status.HSA_STATUS_ERROR_INVALID_EXECUTABLE),
+            ("hsa_executable_destroy", (99,), _EXECUTABLE),
+            ("hsa_executable_freeze", (99, None), _EXECUTABLE),
             ("hsa_executable_symbol_get_info", (99, 22, byref(out)), _SYMBOL),
         ]
         for name, arguments, status in cases:
@@ -126,10 +132,6 @@ def test_misuse_returns_the_status_of_the_specification() -> None:
             assert agent.runtime.fault_text().startswith(f"{name}: ")
         assert agent.runtime.hsa.call("hsa_signal_load_scacquire", 64) == 2**63 - 1
         assert sim.errors == []
-
-
-_ARGUMENT = Status.HSA_STATUS_ERROR_INVALID_ARGUMENT
-_SYMBOL = Status.HSA_STATUS_ERROR_INVALID_EXECUTABLE_SYMBOL
 
 
 def test_executables_refuse_loads_in_the_wrong_order() -> None:
@@ -142,20 +144,20 @@ def test_executables_refuse_loads_in_the_wrong_order() -> None:
         assert hsa.call("hsa_code_object_reader_create_from_memory", code, 7, byref(reader)) == 0
         assert hsa.call("hsa_executable_create_alt", 1, 0, None, byref(executable)) == 0
         for arguments, status in (
-            ((executable, CPU_AGENT, reader, None, None), Status.HSA_STATUS_ERROR_INVALID_AGENT),
-            ((executable, GPU_AGENT, 99, None, None), Status.HSA_STATUS_ERROR_INVALID_CODE_OBJECT_READER),
-            ((99, GPU_AGENT, reader, None, None), Status.HSA_STATUS_ERROR_INVALID_EXECUTABLE),
+            ((executable, CPU_AGENT, reader, None, None), _AGENT),
+            ((executable, GPU_AGENT, 99, None, None), _READER),
+            ((99, GPU_AGENT, reader, None, None), _EXECUTABLE),
             ((executable, GPU_AGENT, reader, None, None), Status.HSA_STATUS_ERROR_INVALID_CODE_OBJECT),
         ):
             assert hsa.call(load, *arguments) == status
         assert hsa.call("hsa_executable_freeze", executable, None) == 0
-        assert hsa.call("hsa_executable_freeze", executable, None) == Status.HSA_STATUS_ERROR_FROZEN_EXECUTABLE
-        assert hsa.call(load, executable, GPU_AGENT, reader, None, None) == Status.HSA_STATUS_ERROR_FROZEN_EXECUTABLE
+        assert hsa.call("hsa_executable_freeze", executable, None) == _FROZEN
+        assert hsa.call(load, executable, GPU_AGENT, reader, None, None) == _FROZEN
 
 
 def test_uncached_allocations_exist_on_gfx12_alone() -> None:
     """Flag 8, as in ROCr."""
-    for target, status in (("gfx1201", 0), ("gfx1100", Status.HSA_STATUS_ERROR_INVALID_ARGUMENT)):
+    for target, status in (("gfx1201", 0), ("gfx1100", _ARGUMENT)):
         with device(target) as (_, agent):
             assert allocate_raw(agent.runtime, HOST_FINE, 64, 8)[0] == status
 
@@ -306,7 +308,7 @@ def test_devices_do_not_outlive_their_runtime() -> None:
             with device() as (_, agent):
                 run_stream(agent, launch())
         gc.collect()
-        counts.append(sum(isinstance(thing, SimRuntime) for thing in gc.get_objects()))
+        counts.append(sum(type(thing) is SimRuntime for thing in gc.get_objects()))
     assert threading.active_count() == before
     assert counts[2] <= counts[0]
 
@@ -325,9 +327,8 @@ def test_a_queue_wakes_by_its_doorbell_alone() -> None:
         assert len(frames) == 1
 
 
-def test_addresses_are_real(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_addresses_are_real() -> None:
     """The device's addresses are this process's: a copy through ctypes sees the same bytes."""
-    del monkeypatch
     with device() as (sim, agent), agent.allocate(16, "fine") as buffer:
         sim.memory.store(buffer.address, b"sixteen bytes...")
         assert ctypes.string_at(buffer.address, 16) == b"sixteen bytes..."
