@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`make prove`: every proof in full, and a record of it under docs/records/.
+
+The tests run a slice of the same proofs with fixed seeds; this runs them all and writes down what was run, on what, how
+long, and what was found. Exits with 1 when any proof failed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from tests.exhaustive import every_graph, judge
+
+ROOT = Path(__file__).parent.parent
+Proof = Callable[[], dict[str, Any]]
+
+
+def fences() -> dict[str, Any]:
+    """Every graph of up to three launches over two bytes: safe, irredundant, none cheaper."""
+    chunks = [(launches, first) for launches in (1, 2, 3) for first in range(32)]
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        parts = list(pool.map(_judge_chunk, chunks))
+    return {"cases": sum(count for count, _ in parts), "failures": [wrong for _, found in parts for wrong in found]}
+
+
+def _judge_chunk(chunk: tuple[int, int]) -> tuple[int, list[str]]:
+    """The graphs of a length whose first launch is of one kind."""
+    launches, first = chunk
+    count, found = 0, []
+    for index, items in enumerate(every_graph(launches)):
+        if index // 32 ** (launches - 1) == first:
+            count += 1
+            wrong = judge(items)
+            found += [f"{wrong}: {items}"] if wrong else []
+    return count, found
+
+
+def random_ir() -> dict[str, Any]:
+    """2,000 random programs on the host and on ten target-wave pairs."""
+    from redline_fuzz.ir_run import run
+
+    record = run(2000, 1)
+    return {"cases": record["programs"], "failures": record["findings"], "record": _short(record)}
+
+
+def example_kernels() -> dict[str, Any]:
+    """Each example kernel on random shapes and data, on ten target-wave pairs."""
+    from redline_fuzz.kernel_runs import run
+
+    record = run()
+    return {"cases": record["cases"], "failures": record["failures"]}
+
+
+def demo() -> dict[str, Any]:
+    """The demo on every target and both wave sizes."""
+    import redline
+    from redline import demo as decoder
+    from redline import kernels
+
+    results = []
+    for target in kernels.DEMO_TARGETS:
+        for wave in (32, 64):
+            with redline.open(f"sim:{target}") as device:
+                results.append(decoder.run(device, wave))
+    return {"cases": len(results), "failures": [r.mismatch for r in results if not r.exact]}
+
+
+def suite() -> dict[str, Any]:
+    """The test suite with fifty times the examples."""
+    command = [sys.executable, "-m", "pytest", "-n", str(os.cpu_count()), "--hypothesis-profile", "prove"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    tail = done.stdout.strip().splitlines()[-1:]
+    return {"cases": tail, "failures": [] if done.returncode == 0 else done.stdout.splitlines()[-40:]}
+
+
+PROOFS: dict[str, Proof] = {
+    "fences": fences,
+    "demo": demo,
+    "example_kernels": example_kernels,
+    "random_ir": random_ir,
+    "suite": suite,
+}
+
+
+def _short(record: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in record.items() if key not in ("findings", "programs")}
+
+
+def _machine() -> dict[str, Any]:
+    return {
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "cores": os.cpu_count(),
+        "packages": {name: version(name) for name in ("numba", "numpy", "llvmlite", "rocm-llvm-python", "hypothesis")},
+    }
+
+
+def _commit() -> str:
+    return subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.strip()
+
+
+def main(names: list[str]) -> int:
+    """Run the named proofs (all by default), write the record, return the exit code."""
+    record: dict[str, Any] = {"schema": 1, "commit": _commit(), **_machine(), "proofs": {}}
+    for name in names or list(PROOFS):
+        started = time.monotonic()
+        print(f"{name}: {PROOFS[name].__doc__}", flush=True)
+        result = PROOFS[name]()
+        result["seconds"] = round(time.monotonic() - started, 1)
+        record["proofs"][name] = result
+        print(f"  {result['cases']} cases, {len(result['failures'])} failures, {result['seconds']} s", flush=True)
+    path = ROOT / "docs" / "records" / "prove.json"
+    path.write_text(json.dumps(record, indent=1) + "\n")
+    print(f"record: {path.relative_to(ROOT)}")
+    return 1 if any(result["failures"] for result in record["proofs"].values()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
