@@ -31,6 +31,8 @@ POISONED_BYTES = 1 << 23  # at each end of an allocation: poison must not touch 
 # to the end of the 16 bytes that hold an allocation's last byte. No hardware notices: its granule is a page.
 READ_GRANULE = 16
 
+_WORD_SHIFTS = {4: 2, 8: 3}  # sizes whose aligned accesses move whole words
+
 MAP_NORESERVE = 0x4000  # linux/mman.h; the mmap module names it from 3.13 on
 
 _idle_arenas: list[mmap.mmap] = []  # never unmapped: a stale numpy view must not end the process
@@ -173,8 +175,9 @@ class Memory:
     def read(self, addresses: NDArray[np.uint64], nbytes: int) -> NDArray[np.uint8]:
         """Row i holds the `nbytes` bytes at `addresses[i]`."""
         offsets = self._checked(addresses, nbytes, "read")
-        if nbytes in (4, 8) and not (offsets % nbytes).any():
-            words = self._bytes.view(f"<u{nbytes}")[offsets // nbytes]
+        shift = _WORD_SHIFTS.get(nbytes)
+        if shift is not None and not (offsets & (nbytes - 1)).any():
+            words = self._bytes.view(f"<u{nbytes}").take(offsets >> shift)
             return words.view(np.uint8).reshape(-1, nbytes)
         return self._rows(nbytes)[offsets].view(np.uint8).reshape(-1, nbytes)
 
@@ -183,8 +186,9 @@ class Memory:
         nbytes = values.shape[1]
         offsets = self._checked(addresses, nbytes, "write")
         values = np.ascontiguousarray(values)
-        if nbytes in (4, 8) and not (offsets % nbytes).any():
-            self._bytes.view(f"<u{nbytes}")[offsets // nbytes] = values.view(f"<u{nbytes}")[:, 0]
+        shift = _WORD_SHIFTS.get(nbytes)
+        if shift is not None and not (offsets & (nbytes - 1)).any():
+            self._bytes.view(f"<u{nbytes}")[offsets >> shift] = values.view(f"<u{nbytes}")[:, 0]
             return
         self._rows(nbytes)[offsets] = values.view(f"V{nbytes}")[:, 0]
 

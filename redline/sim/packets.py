@@ -16,18 +16,16 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from redline.sim.dispatch import Backend, Dispatch
-from redline.sim.errors import Cancelled, DeviceFault, LaunchFault, PacketFault, WaitExpired
+from redline.sim.dispatch_registers import DispatchRegisters
+from redline.sim.errors import Cancelled, DeviceFault, PacketFault, WaitExpired
 from redline.sim.families import Family
 from redline.sim.memory import Memory
 
-UNSET_WORD = 0xDEADBEEF  # what a user-data register that nobody wrote holds
-MAX_WORKGROUP = 1024
-MAX_LDS_UNITS = 128  # 64 KiB in units of 512 bytes
 MAX_CHAIN = 4096
 DEVICE_TICKS_PER_SECOND = 100_000_000
 
@@ -52,14 +50,6 @@ class Executed:
     dword: int  # place of its header in the indirect buffer
     words: tuple[int, ...]
     dispatch: Dispatch | None = None
-
-
-@dataclass
-class ComputeState:
-    """What a hardware queue keeps between indirect buffers: its registers, and how much it ran."""
-
-    registers: dict[int, int] = field(default_factory=dict)
-    dispatches: int = 0
 
 
 @dataclass(frozen=True)
@@ -118,11 +108,14 @@ class Pm4Reader:
             0x58: ("ACQUIRE_MEM", 8, self._acquire_mem),
             0x76: ("SET_SH_REG", None, self._set_sh_reg),
         }
-        self.state = ComputeState()
+        self.registers = DispatchRegisters(family)
+        self.forgetful = False  # unset all registers before each buffer: hostile, and still legal
 
     def run(self, ib: int, dwords: int, cancelled: threading.Event) -> None:
         """Run one indirect buffer and what it chains to."""
         self._late.clear()
+        if self.forgetful:
+            self.registers.forget()
         chained = 0
         next_ib: tuple[int, int] | None = (ib, dwords)
         while next_ib is not None:
@@ -203,7 +196,7 @@ class Pm4Reader:
                 what = f"{owner}, which belongs to the queue" if owner else "no register of this family"
                 raise packet.fault(index, f"register {offset:#x} ({what})", "registers of a dispatch")
             packet.require(index, register.mask, register.name)
-            self.state.registers[offset] = packet.words[index]
+            self.registers.write(offset, packet.words[index])
 
     def _acquire_mem(self, packet: _Packet, _cancelled: threading.Event) -> None:
         packet.require(1, 0, "dword 1")
@@ -286,73 +279,21 @@ class Pm4Reader:
         return packet.address(1, 4), size
 
     def _dispatch_direct(self, packet: _Packet, cancelled: threading.Event) -> None:
-        dispatch = self._launch(packet)
-        self.state.dispatches += 1
-        self._record(Executed(packet.name, packet.ib, packet.dword, packet.words, dispatch))
-        try:
-            self._backend.dispatch(dispatch, self._memory, cancelled)
-        except DeviceFault as fault:
-            fault.add_note(
-                f"in dispatch {dispatch.ordinal} of this queue, entry {dispatch.entry:#x}, "
-                f"PM4 stream at {packet.ib:#x}, dword {packet.dword}"
-            )
-            raise
-
-    # Launch
-
-    def _launch(self, packet: _Packet) -> Dispatch:
-        """Registers and dimensions as a `Dispatch`, once they can start a wave."""
         initiator = packet.words[4]
         packet.require(4, INITIATOR_ALLOWED & self._family.wave_initiator_mask, "DISPATCH_INITIATOR")
         if not initiator & 1:
             raise packet.fault(4, "DISPATCH_INITIATOR", "COMPUTE_SHADER_EN (bit 0)")
         if 0 in packet.words[1:4]:
             raise packet.fault(1 + packet.words[1:4].index(0), "DIM", "at least 1")
-        where = f"PM4 stream at {packet.ib:#x}, dword {packet.dword}: DISPATCH_DIRECT"
-        rsrc2 = self._register(0x213, where)
-        self._check_rsrc2(rsrc2, where)
-        self._check_start(initiator, where)
-        threads = tuple(self._register(0x207 + i, where) for i in range(3))
-        full = (threads[0] & 0xFFFF, threads[1] & 0xFFFF, threads[2] & 0xFFFF)
-        if 0 in full or full[0] * full[1] * full[2] > MAX_WORKGROUP:
-            raise LaunchFault(f"{where}, NUM_THREAD", f"{full}", f"1 to {MAX_WORKGROUP} work-items a workgroup")
-        return Dispatch(
-            entry=(self._register(0x20C, where) | self._register(0x20D, where) << 32) << 8,
-            rsrc1=self._register(0x212, where),
-            rsrc2=rsrc2,
-            rsrc3=self._register(0x228, where),
-            initiator=initiator,
-            user_data=self._user_data(rsrc2 >> 1 & 0x1F, where),
-            dims=(packet.words[1], packet.words[2], packet.words[3]),
-            num_thread=full,
-            partial=(threads[0] >> 16, threads[1] >> 16, threads[2] >> 16),
-            ordinal=self.state.dispatches,
-        )
-
-    def _register(self, offset: int, where: str) -> int:
-        if offset not in self.state.registers:
-            name = self._family.settable[offset].name
-            raise LaunchFault(f"{where}, {name}", "never written on this queue", "a value before the dispatch")
-        return self.state.registers[offset]
-
-    def _check_rsrc2(self, rsrc2: int, where: str) -> None:
-        if rsrc2 & 1:
-            raise LaunchFault(f"{where}, RSRC2.SCRATCH_EN", "1", "0: this device has no scratch memory")
-        if rsrc2 >> 1 & 0x1F > 16:
-            raise LaunchFault(f"{where}, RSRC2.USER_SGPR", f"{rsrc2 >> 1 & 0x1F}", "at most 16")
-        if rsrc2 >> 15 & 0x1FF > MAX_LDS_UNITS:
-            raise LaunchFault(f"{where}, RSRC2.LDS_SIZE", f"{rsrc2 >> 15 & 0x1FF}", f"at most {MAX_LDS_UNITS}")
-
-    def _check_start(self, initiator: int, where: str) -> None:
-        """Without FORCE_START_AT_000 the START registers count; MQDs hold zeros there."""
-        start = [self.state.registers.get(0x204 + i, 0) for i in range(3)]
-        if not initiator & 4 and any(start):
-            raise LaunchFault(f"{where}, START", f"{start}", "0, or FORCE_START_AT_000")
-
-    def _user_data(self, count: int, where: str) -> tuple[int, ...]:
-        for i in range(count):
-            self._register(0x240 + i, where)
-        return tuple(self.state.registers.get(0x240 + i, UNSET_WORD) for i in range(16))
+        place = f"PM4 stream at {packet.ib:#x}, dword {packet.dword}"
+        dims = (packet.words[1], packet.words[2], packet.words[3])
+        dispatch = self.registers.launch(f"{place}: DISPATCH_DIRECT", dims, initiator)
+        self._record(Executed(packet.name, packet.ib, packet.dword, packet.words, dispatch))
+        try:
+            self._backend.dispatch(dispatch, self._memory, cancelled)
+        except DeviceFault as fault:
+            fault.add_note(f"in dispatch {dispatch.ordinal} of this queue, entry {dispatch.entry:#x}, {place}")
+            raise
 
 
 _COMPARE: dict[int, tuple[str, Callable[[int, int], bool]]] = {

@@ -61,6 +61,9 @@ class SimRuntime:
             )
         self.target = TARGETS[target]
         self.patience_s = patience_s
+        # Another user of the hardware queue may change its registers between two buffers: with this set, all
+        # of them are unset then, and a stream that assumes anything at its start faults.
+        self.forgetful_queues = False
         self.backend: Backend = _executor(target) if backend is None else backend
         self.memory = Memory()
         self.signals = Signals(self.memory)
@@ -226,6 +229,7 @@ class SimRuntime:
 
     def _new_queue(self, slots: int, on_error: tuple[int, int]) -> SimQueue:
         reader = Pm4Reader(self.target.family, self.memory, self.backend, self.trace.append, self.patience_s)
+        reader.forgetful = self.forgetful_queues
         processor = AqlProcessor(reader, self.signals, self.patience_s)
         number = next(self._numbers)
         return SimQueue(number, slots, processor, self.memory, self.signals, on_error, self.remember)

@@ -18,10 +18,10 @@ import pytest
 from redline.errors import QueueFailed, ReplayTimeout
 from redline.hsa import Agent
 from redline.sim.dispatch import Dispatch
+from redline.sim.dispatch_registers import UNSET_WORD
 from redline.sim.errors import LaunchFault, MemoryFault, UnsupportedInstruction
 from redline.sim.families import TARGETS
 from redline.sim.memory import Memory
-from redline.sim.packets import UNSET_WORD
 from tests.sim.streams import (
     ACQUIRE,
     ENTRY,
@@ -107,6 +107,20 @@ def test_registers_stay_between_indirect_buffers_of_one_queue_and_not_between_qu
         assert [seen.dims[0] for seen in backend.seen] == [4, 7]
         with pytest.raises(QueueFailed, match="COMPUTE_PGM_RSRC2: never written on this queue"):
             run_stream(agent, dispatch())
+
+
+def test_forgetful_queues_catch_a_stream_that_assumes_what_the_last_one_wrote() -> None:
+    """The hostile form: every buffer starts with unset registers, and only whole streams run."""
+    backend = Remembering()
+    with device(backend=backend) as (sim, agent):
+        sim.forgetful_queues = True
+        with agent.queue() as queue, agent.allocate(4096, "kernarg", executable=True) as ib:
+            words = launch()
+            ib.write(np.array(words, np.uint32))
+            for start in (0, 0, len(words) - 5):
+                queue.submit(ib_packet(ib.address + 4 * start, len(words) - start))
+            _wait_for_failure(queue.check, "packet 2.*never written on this queue")
+    assert len(backend.seen) == 2
 
 
 REQUIRED = {
