@@ -46,21 +46,24 @@ GLOBALS = (
     TRIPLE
     + """
 @table = internal addrspace(4) constant [4 x float] [float 1.0, float 2.0, float 3.0, float 5.0], align 16
-@public = addrspace(1) global i32 7, align 4
+@public_counter = addrspace(1) global i32 7, align 4
+@public_gate = addrspace(1) global i32 8, align 4
 @private = internal addrspace(1) global i32 9, align 4
 @zeros = internal addrspace(1) global [16 x i32] zeroinitializer, align 4
 @hidden = hidden addrspace(1) global i32 11, align 4
 @pointers = internal addrspace(4) constant
-    [2 x ptr addrspace(1)] [ptr addrspace(1) @public, ptr addrspace(1) @private], align 8
+    [2 x ptr addrspace(1)] [ptr addrspace(1) @public_counter, ptr addrspace(1) @private], align 8
 define amdgpu_kernel void @one(ptr addrspace(1) %y, i32 %i) #0 {
   %l = call i32 @llvm.amdgcn.workitem.id.x()
   %p = getelementptr [4 x float], ptr addrspace(4) @table, i32 0, i32 %l
   %v = load float, ptr addrspace(4) %p
   %q = getelementptr float, ptr addrspace(1) %y, i32 %l
   store float %v, ptr addrspace(1) %q
-  %a = load i32, ptr addrspace(1) @public
+  %a = load i32, ptr addrspace(1) @public_counter
   store i32 %a, ptr addrspace(1) @private
-  %h = load i32, ptr addrspace(1) @hidden
+  %g = load i32, ptr addrspace(1) @public_gate
+  %h0 = load i32, ptr addrspace(1) @hidden
+  %h = add i32 %h0, %g
   %z = getelementptr [16 x i32], ptr addrspace(1) @zeros, i32 0, i32 %i
   store i32 %h, ptr addrspace(1) %z
   ret void

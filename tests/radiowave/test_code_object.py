@@ -388,6 +388,15 @@ def test_missing_note_and_second_note(globals_object: bytes) -> None:
         CodeObject.parse(moved + twice)
 
 
+def test_note_larger_than_its_segment(globals_object: bytes) -> None:
+    """A note's own sizes are checked too."""
+    elf = e.Elf(globals_object)
+    note = next(segment for segment in elf.segments if segment.type == e.PT_NOTE)
+    for field in (0, 4):  # owner's size, payload's size
+        with pytest.raises(CodeObjectError, match=f"RW0307 note at {note.offset:#x}"):
+            CodeObject.parse(_word(note.offset + field, "<I", 0xFFFFFFF0)(globals_object))
+
+
 def test_stripped_object_is_read_by_dynsym(globals_object: bytes) -> None:
     """Without .symtab the dynamic symbols still lead to kernels and their code."""
     elf = e.Elf(globals_object)

@@ -15,6 +15,7 @@ import pytest
 
 from radiowave import CodeObject, Disassembler, Instruction, ToolchainError, UnsupportedTarget, compile_ir
 from radiowave import disassemble as module
+from radiowave.disassemble_child import _plain
 from radiowave.find_llvm import places
 from radiowave.targets import TARGETS, WAVES
 from tests.radiowave import sources
@@ -210,6 +211,12 @@ def test_search_order(monkeypatch: pytest.MonkeyPatch) -> None:
     assert where[0] == 0
     monkeypatch.setenv("RADIOWAVE_LIBLLVM", "/x.so")
     assert list(places()) == [("$RADIOWAVE_LIBLLVM", "/x.so")]
+
+
+def test_text_is_normalised() -> None:
+    """LLVM versions differ in tabs and comments; ours has one blank and no comment."""
+    for raw in (b"\ts_mov_b32 s0, 1", b"\ts_mov_b32\ts0, 1", b"s_mov_b32 s0, 1 // 000: BE", b"s_mov_b32 s0, 1 ; x"):
+        assert _plain(raw) == "s_mov_b32 s0, 1"
 
 
 def test_text_equals_the_source(disassembler: Disassembler) -> None:

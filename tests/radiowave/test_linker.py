@@ -75,13 +75,13 @@ def test_dynamic_section_finds_every_exported_symbol(globals_object: bytes) -> N
     dynamic: Any = next(elf.iter_segments("PT_DYNAMIC"))
     tags = {tag.entry.d_tag: tag.entry.d_val for tag in dynamic.iter_tags()}
     assert tags["DT_SYMTAB"] == _table(elf, ".dynsym")["sh_addr"]
-    assert (tags["DT_RELACOUNT"], tags["DT_RELASZ"]) == (3, 72)
+    assert (tags["DT_RELACOUNT"], tags["DT_RELASZ"]) == (4, 96)
     table = _table(elf, ".hash")
-    for name in ("one", "one.kd", "two", "two.kd", "public"):
+    for name in ("one", "one.kd", "two", "two.kd", "public_counter", "public_gate"):
         assert table.get_symbol(name)["st_value"] == _symbol(elf, name)
     assert table.get_symbol("private") is None
     assert table.get_symbol("hidden") is None
-    assert table.get_number_of_symbols() == 6  # the five, and the null symbol
+    assert table.get_number_of_symbols() == 7  # the six, and the null symbol
 
 
 def test_symtab_is_kept_with_locals_first(globals_object: bytes) -> None:
@@ -96,14 +96,16 @@ def test_symtab_is_kept_with_locals_first(globals_object: bytes) -> None:
 
 
 def test_relocations_left_for_the_loader(globals_object: bytes) -> None:
-    """One RELATIVE64 for each pointer in data: the GOT slot of @public, and the two words of @pointers."""
+    """One RELATIVE64 for each pointer in data: a GOT slot for each exported variable, the words of @pointers."""
     elf = ELFFile(io.BytesIO(globals_object))
     table = _table(elf, ".rela.dyn")
     assert table["sh_info"] == 0
     rows = [(r["r_offset"], r["r_info_type"], r["r_addend"]) for r in table.iter_relocations()]
     got, pointers = _table(elf, ".got")["sh_addr"], _symbol(elf, "pointers")
-    public, private = _symbol(elf, "public"), _symbol(elf, "private")
-    assert rows == [(got, 13, public), (pointers, 13, public), (pointers + 8, 13, private)]
+    counter, gate, private = (_symbol(elf, name) for name in ("public_counter", "public_gate", "private"))
+    assert [row[:2] for row in rows[:2]] == [(got, 13), (got + 8, 13)]
+    assert {row[2] for row in rows[:2]} == {counter, gate}
+    assert rows[2:] == [(pointers, 13, counter), (pointers + 8, 13, private)]
     (relro,) = elf.iter_segments("PT_GNU_RELRO")
     inside = range(relro.header.p_vaddr, relro.header.p_vaddr + relro.header.p_memsz)
     assert all(row[0] in inside for row in rows)
@@ -113,8 +115,8 @@ def test_initial_values_lie_at_their_symbols(globals_object: bytes) -> None:
     """Constants, data and zero-filled data are where the symbols say."""
     elf = ELFFile(io.BytesIO(globals_object))
     assert _load(elf, _symbol(elf, "table"), 16) == struct.pack("<4f", 1, 2, 3, 5)
-    words = [_load(elf, _symbol(elf, name), 4) for name in ("public", "private", "hidden")]
-    assert words == [struct.pack("<I", value) for value in (7, 9, 11)]
+    words = [_load(elf, _symbol(elf, name), 4) for name in ("public_counter", "public_gate", "private", "hidden")]
+    assert words == [struct.pack("<I", value) for value in (7, 8, 9, 11)]
     (*_, data) = elf.iter_segments("PT_LOAD")
     assert data.header.p_memsz - data.header.p_filesz >= 64
     assert _symbol(elf, "zeros") >= data.header.p_vaddr + data.header.p_filesz
@@ -141,7 +143,8 @@ def test_code_reaches_what_it_names(target: str, wave: int, disassembler: Disass
         reached[name] = set(_pc_relative(listing, code, kernel.entry_va))
     names = {"one": ("table", "private", "hidden", "zeros"), "two": ("pointers", "zeros", "callee")}
     wanted = {kernel: {_symbol(elf, name) for name in symbols} for kernel, symbols in names.items()}
-    wanted["one"].add(_table(elf, ".got")["sh_addr"])
+    got = _table(elf, ".got")["sh_addr"]
+    wanted["one"] |= {got, got + 8}
     assert reached == wanted
 
 
@@ -224,6 +227,10 @@ def _set_flags(data: bytes, name: str, flags: int) -> bytes:
     return _with_word(data, _sections(data)[name][0] + 8, "<Q", flags)
 
 
+def _set_size(data: bytes, name: str, nbytes: int) -> bytes:
+    return _with_word(data, _sections(data)[name][0] + 32, "<Q", nbytes)
+
+
 def _set_align(data: bytes, name: str, align: int) -> bytes:
     return _with_word(data, _sections(data)[name][0] + 48, "<Q", align)
 
@@ -242,6 +249,7 @@ def _set_align(data: bytes, name: str, align: int) -> bytes:
         (lambda data: _set_flags(data, ".text", 7), "RW0403", "section .text"),
         (lambda data: _set_align(data, ".data", 3), "RW0403", "alignment 3"),
         (lambda data: _set_align(data, ".data", 1 << 20), "RW0403", "alignment 1048576"),
+        (lambda data: _set_size(data, ".bss", 1 << 62), "RW0403", "4,611,686,018,427,387,904 bytes"),
         (lambda data: _with_word(data, 18, "<H", 62), "RW0406", "machine 62"),
         (link, "RW0406", "type 3"),
     ],
