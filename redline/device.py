@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -21,6 +21,10 @@ from .ranges import Buffer, Kind
 if TYPE_CHECKING:
     from .plan import Plan
     from .replay import Replay
+
+
+#: What a plan's outside buffers are bound to, by buffer or by name.
+Bindings: TypeAlias = "Mapping[Buffer, DeviceBuffer] | Mapping[str, DeviceBuffer] | Mapping[Buffer | str, DeviceBuffer]"
 
 
 class DeviceBuffer:
@@ -116,7 +120,7 @@ class Device:
             )
         return DeviceBuffer(self.agent.allocate(nbytes, kind), self)
 
-    def instantiate(self, plan: Plan, bindings: Mapping[Buffer | str, DeviceBuffer] | None = None) -> Replay:
+    def instantiate(self, plan: Plan, bindings: Bindings | None = None) -> Replay:
         """Give a plan addresses on this device: load its code, allocate, relocate. Submits nothing.
 
         `bindings` maps each buffer of role in, out or inout, by object or by name, to a DeviceBuffer.

@@ -96,6 +96,7 @@ class Graph:
         self.slots: dict[str, Slot] = {}
         self._owner = next(_owners)
         self._names: set[str] = set()
+        self._encodable: dict[tuple[int, Triple, Triple, int], Kernel] = {}
 
     def buffer(
         self,
@@ -147,8 +148,7 @@ class Graph:
         where = f"{site} launch #{len(self.launches)} {name!r}"
         self._check_kernel(kernel, where)
         blocks, sizes = _geometry(kernel, grid, global_size, block, where)
-        # Limits and fields are the encoder's knowledge: ask it now, so that the error names this line.
-        family_for(kernel.target).dispatch_operation(kernel.words(where, dynamic_lds), sizes, blocks)
+        self._check_encoding(kernel, sizes, blocks, dynamic_lds, where)
         packed = _Packer(self, kernel, where)
         packed.hidden(sizes, blocks, dynamic_lds)
         packed.explicit(args)
@@ -240,6 +240,13 @@ class Graph:
                 f"{target}, as the graph's first launch",
                 "use one graph per target",
             )
+
+    def _check_encoding(self, kernel: Kernel, sizes: Triple, blocks: Triple, dynamic_lds: int, where: str) -> None:
+        """Limits and fields are the encoder's knowledge: ask it now, so that the error names this line."""
+        key = (id(kernel), sizes, blocks, dynamic_lds)
+        if key not in self._encodable:
+            family_for(kernel.target).dispatch_operation(kernel.words(where, dynamic_lds), sizes, blocks)
+            self._encodable[key] = kernel  # kept alive, so that its id stays its own
 
     def _after(self, after: Sequence[Launch], where: str) -> tuple[int, ...]:
         items = [after] if isinstance(after, Launch) else list(after)

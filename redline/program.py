@@ -115,13 +115,14 @@ def lower(plan: Plan, fences: Fences, *, gfx10_wait: str = "fence", elide: bool 
             do="choose one of them",
         )
     stream = _Stream(family_for(plan.target), gfx10_wait)
-    kernels = _kernel_table(plan)
+    kernels = _Kernels(plan)
+    acquires = {fence.at: fence.acquire for fence in fences.inner}
     stream.entry()
     for at, index in enumerate(plan.order):
-        for fence in fences.inner:
-            if fence.at == at:
-                stream.fence(fence.acquire)
-        stream.launch(plan.launches[index], kernels, at)
+        if at in acquires:
+            stream.fence(acquires[at])
+        launch = plan.launches[index]
+        stream.launch(launch, kernels[launch.kernel], at)
     body = len(stream.rows)
     stream.exit()
     return _finish(plan, stream, kernels, body, elide)
@@ -135,6 +136,7 @@ class _Stream:
         self.by_fence_word = not family.partial_flush_is_trusted and gfx10_wait == "fence"
         self.rows: list[np.void] = []
         self.drains = 0
+        self._packed: dict[tuple[object, ...], np.void] = {}
 
     def _add(self, code: int, **values: int) -> None:
         self.rows.append(operation(code, **values))
@@ -162,28 +164,41 @@ class _Stream:
         self.drain()
         self._add(ACQUIRE, gcr=self.family.release_gcr)
 
-    def launch(self, launch: Launch, kernels: dict[tuple[Kernel, str], int], slot: int) -> None:
-        row = self.family.dispatch_operation(
-            launch.kernel.words(str(launch), launch.dynamic_lds), launch.global_size, launch.block
-        )
-        row["entry_reloc"] = kernels[_key(launch.kernel)]
-        row["kernarg_reloc"] = slot
+    def launch(self, launch: Launch, kernel: int, slot: int) -> None:
+        # The plan keeps its kernels alive, so an id names one; equal launches are packed and checked once.
+        key = (id(launch.kernel), launch.global_size, launch.block, launch.dynamic_lds)
+        if key not in self._packed:
+            words = launch.kernel.words(str(launch), launch.dynamic_lds)
+            self._packed[key] = self.family.dispatch_operation(words, launch.global_size, launch.block)
+        row = self._packed[key].copy()
+        row["entry_reloc"], row["kernarg_reloc"] = kernel, slot
         self.rows.append(row)
 
 
-def _key(kernel: Kernel) -> tuple[Kernel, str]:
-    return kernel, kernel.module.sha256 if kernel.module else ""
-
-
-def _kernel_table(plan: Plan) -> dict[tuple[Kernel, str], int]:
+class _Kernels:
     """Each kernel of each module once, numbered in emitted order."""
-    table: dict[tuple[Kernel, str], int] = {}
-    for index in plan.order:
-        table.setdefault(_key(plan.launches[index].kernel), len(table))
-    return table
+
+    def __init__(self, plan: Plan) -> None:
+        self.table: list[Kernel] = []
+        self._by_id: dict[int, int] = {}
+        self._by_value: dict[tuple[Kernel, str], int] = {}
+        for index in plan.order:
+            self._number(plan.launches[index].kernel)
+
+    def _number(self, kernel: Kernel) -> None:
+        if id(kernel) in self._by_id:
+            return
+        value = kernel, kernel.module.sha256 if kernel.module else ""
+        if value not in self._by_value:
+            self._by_value[value] = len(self.table)
+            self.table.append(kernel)
+        self._by_id[id(kernel)] = self._by_value[value]
+
+    def __getitem__(self, kernel: Kernel) -> int:
+        return self._by_id[id(kernel)]
 
 
-def _finish(plan: Plan, stream: _Stream, kernels: dict[tuple[Kernel, str], int], body: int, elide: bool) -> Program:
+def _finish(plan: Plan, stream: _Stream, kernels: _Kernels, body: int, elide: bool) -> Program:
     rows = np.array(stream.rows, OPERATION)
     words, relocs, _ = _emit(stream.family, rows, elide)
     _, _, end = _emit(stream.family, rows[:body], elide)
@@ -205,7 +220,7 @@ def _finish(plan: Plan, stream: _Stream, kernels: dict[tuple[Kernel, str], int],
         kernarg_relocs=np.array(image.relocs, KERNARG_RELOC),
         patches=np.array(image.patches, PATCH_POINT),
         slots=plan.slots,
-        kernels=tuple(kernel for kernel, _ in kernels),
+        kernels=tuple(kernels.table),
         slot_offsets=np.array(image.offsets, np.uint64),
         needs_fence_word=stream.by_fence_word,
     )

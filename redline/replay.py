@@ -22,7 +22,7 @@ from .kernarg import encode
 from .ranges import Buffer
 
 if TYPE_CHECKING:
-    from .device import Device, DeviceBuffer
+    from .device import Bindings, Device, DeviceBuffer
     from .plan import Plan
 
 #: Which memory kinds may stand in for a declared kind: one that needs no more cache maintenance.
@@ -35,7 +35,7 @@ _WINDOW: Final = 1 << 32
 class Replay:
     """A plan on a device. Made by `Device.instantiate`; a context manager that frees everything it owns."""
 
-    def __init__(self, device: Device, plan: Plan, bindings: Mapping[Buffer | str, DeviceBuffer]) -> None:
+    def __init__(self, device: Device, plan: Plan, bindings: Bindings) -> None:
         self.device, self.plan, self.program = device, plan, plan.program
         self._check_target()
         self._bound = _match(plan, bindings)
@@ -268,7 +268,7 @@ class Replay:
         return f"plan {self.plan.fingerprint[:16]}: {names}{more}"
 
 
-def _match(plan: Plan, bindings: Mapping[Buffer | str, DeviceBuffer]) -> dict[int, DeviceBuffer]:
+def _match(plan: Plan, bindings: Bindings) -> dict[int, DeviceBuffer]:
     """Buffer index -> memory, for exactly the buffers that are bound from outside."""
     by_name = {buffer.name: buffer for buffer in plan.buffers}
     bound: dict[int, DeviceBuffer] = {}

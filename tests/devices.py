@@ -71,10 +71,12 @@ def buffers(device: rl.Device, graph: rl.Graph) -> dict[Any, rl.DeviceBuffer]:
 
 def expect(a: float, x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """saxpy with one rounding: exact in double for the small numbers used here."""
-    return (np.float64(np.float32(a)) * x + y).astype(np.float32)
+    exact: np.ndarray[Any, Any] = (np.float64(np.float32(a)) * x + y).astype(np.float32)
+    return exact
 
 
 def device_memory(device: rl.Device) -> Memory:
     """The software device's own memory, behind Redline's back."""
-    found: Memory = device.runtime.hsa.table.device.memory
+    simulated: Any = device.runtime.hsa.table.device
+    found: Memory = simulated.memory
     return found
