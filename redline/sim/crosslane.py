@@ -26,8 +26,10 @@ def _gather(a: Array, lane: Array) -> Array:
 
 def read_first_lane(a: Array, *, active: Mask, wave: int) -> Array:
     """The value of the lowest active lane, of lane 0 when none is: one a wave."""
-    first = np.argmax(active, axis=1)[:, np.newaxis]
-    return _gather(_lanes(a, wave), first)
+    first = np.argmax(active, axis=1)
+    if a.shape[1] == 1 or not first.any():
+        return np.broadcast_to(a[:, :1], (active.shape[0], 1))
+    return _gather(_lanes(a, wave), first[:, np.newaxis])
 
 
 def read_lane(a: Array, lane: Array, *, wave: int) -> Array:

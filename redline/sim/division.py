@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .floats import FORMATS, bits_of, ldexp, make_quiet
+from .floats import FORMATS, bits_of, make_quiet
 from .fma import fma
 from .op import Array, Mask
 
@@ -38,61 +38,65 @@ class _Limits(NamedTuple):
 _LIMITS = {4: _Limits(45, 64, 96, 23), 8: _Limits(300, 128, 768, 53)}
 
 
-def _in_middle(numerator: Array, denominator: Array) -> Array:
+def _is_middle(magnitude: Array) -> Array:
     """Where no step of the sequence scales, overflows or loses bits."""
-    limit = 2.0 ** _LIMITS[numerator.dtype.itemsize].middle
+    limit = 2.0 ** _LIMITS[magnitude.dtype.itemsize].middle
+    result: Array = (magnitude >= 1 / limit) & (magnitude <= limit)
+    return result
+
+
+def scale(a: Array, denominator: Array, numerator: Array) -> tuple[Array, Mask]:
+    """`a`, one of the other two, multiplied by a power of two where a later step would overflow or lose
+    bits, and whether v_div_fmas has to undo that."""
     top, bottom = np.abs(numerator), np.abs(denominator)
-    result: Array = (top >= 1 / limit) & (top <= limit) & (bottom >= 1 / limit) & (bottom <= limit)
-    return result
+    middle = _is_middle(top) & _is_middle(bottom)
+    if middle.all():
+        return make_quiet(a), ~middle
+    return _scale_far(a, denominator, numerator, top, bottom)
 
 
-def _is_small(a: Array) -> Array:
-    """Denormal, or so small that it became zero."""
-    result: Array = np.abs(a) < np.finfo(a.dtype).smallest_normal
-    return result
+def _scale_far(a: Array, denominator: Array, numerator: Array, top: Array, bottom: Array) -> tuple[Array, Mask]:
+    """In the order of the published text, last case first; magnitudes in `top` and `bottom`."""
+    limits, smallest = _LIMITS[a.dtype.itemsize], np.finfo(a.dtype).smallest_normal
+    up, down = a * 2.0**limits.scale, a * 2.0**-limits.scale
+    denominator_up = np.where(a == denominator, up, a)
+    far_apart = _exponent(numerator) - _exponent(denominator) >= limits.far_apart
+    denormal = bottom < smallest
+    small_inverse, small_quotient = np.abs(1 / bottom) < smallest, top / bottom < smallest
+    scaled = np.where(_exponent(numerator) <= limits.small_exponent, up, a)
+    scaled = np.where(small_quotient, np.where(a == numerator, up, a), scaled)
+    scaled = np.where(small_inverse, np.where(small_quotient, denominator_up, down), scaled)
+    scaled = np.where(denormal, up, scaled)
+    scaled = np.where(far_apart, denominator_up, scaled)
+    zero = (top == 0) | (bottom == 0)
+    flag: Mask = ~zero & (far_apart | (~denormal & small_quotient))
+    return make_quiet(np.where(zero, a.dtype.type(np.nan), scaled)), flag
 
 
 def _exponent(a: Array) -> Array:
     """The biased exponent field."""
     form = FORMATS[a.dtype]
-    field: Array = (bits_of(a) & form.bits.type(form.infinity)) >> form.bits.type(form.mantissa)
-    return field.astype(np.int64)
-
-
-def scale(a: Array, denominator: Array, numerator: Array) -> tuple[Array, Mask]:
-    """`a`, one of the other two, multiplied by a power of two where a later step would overflow or lose
-    bits, and whether v_div_fmas has to undo that. In the order of the published text."""
-    limits = _LIMITS[a.dtype.itemsize]
-    up, down = ldexp(a, np.array([[limits.scale]])), ldexp(a, np.array([[-limits.scale]]))
-    denominator_up = np.where(a == denominator, up, a)
-    numerator_up = np.where(a == numerator, up, a)
-    zero = (numerator == 0) | (denominator == 0)
-    far_apart = _exponent(numerator) - _exponent(denominator) >= limits.far_apart
-    denormal = _is_small(denominator)
-    small_inverse, small_quotient = _is_small(1 / denominator), _is_small(numerator / denominator)
-    tiny = _exponent(numerator) <= limits.small_exponent
-    scaled = np.select(
-        [zero, far_apart, denormal, small_inverse & small_quotient, small_inverse, small_quotient, tiny],
-        [np.full_like(a, np.nan), denominator_up, up, denominator_up, down, numerator_up, up],
-        a,
-    )
-    flag: Mask = ~zero & (far_apart | (~denormal & small_quotient))
-    return scaled, flag
+    signed = np.dtype(f"i{a.dtype.itemsize}")
+    field: Array = (bits_of(a).view(signed) >> form.mantissa) & (form.infinity >> form.mantissa)
+    return field
 
 
 def fmas(a: Array, b: Array, c: Array, *, vcc: Mask) -> Array:
     """a * b + c; under the flag, times the power of two that undoes the scaling: up from a quotient that
     was made smaller, down from one that was made larger."""
-    total = fma(a, b, c)
+    total: Array = fma(a, b, c)
+    if not vcc.any():
+        return total
     power = _LIMITS[total.dtype.itemsize].scale
-    return np.where(vcc, ldexp(total, np.where(np.abs(c) >= 1, power, -power)), total)
+    undone = total * np.where(np.abs(c) >= 1, total.dtype.type(2.0**power), total.dtype.type(2.0**-power))
+    return np.where(vcc, undone, total)
 
 
 def fixup(quotient: Array, denominator: Array, numerator: Array) -> Array:
     """The final quotient of f32 and f64; its sign is that of the operands."""
     exact = numerator / denominator
-    own = np.copysign(np.abs(quotient), exact)
-    return make_quiet(np.where(_in_middle(numerator, denominator), own, exact))
+    middle = _is_middle(np.abs(numerator)) & _is_middle(np.abs(denominator))
+    return make_quiet(np.where(middle, np.copysign(quotient, exact), exact))
 
 
 def fixup_f16(quotient: Array, denominator: Array, numerator: Array) -> Array:

@@ -101,8 +101,8 @@ def mul_add_unfused(a: Array, b: Array, c: Array) -> Array:
 
 def flush(a: Array) -> Array:
     """Denormals become zeros of the same sign."""
-    smallest = np.finfo(a.dtype).smallest_normal
-    return np.where(np.abs(a) < smallest, np.copysign(a.dtype.type(0), a), a)
+    result: Array = a * (np.abs(a) >= np.finfo(a.dtype).smallest_normal)
+    return result
 
 
 def fract(a: Array) -> Array:
@@ -113,22 +113,28 @@ def fract(a: Array) -> Array:
 
 
 def ldexp(a: Array, exponent: Array) -> Array:
-    """a * 2**exponent, rounded once.
+    """a * 2**exponent, rounded once: multiplying by a power of two does that when the power is a normal
+    number.
 
-    Two exact steps do not exist in general, so f16 and f32 scale in f64, where no denormal is lost, and f64
-    splits the factor so that only the last multiplication can round.
+    f16 and f32 multiply in f64, where nothing they hold can leave the range.
     """
-    power = np.clip(exponent.astype(np.int32), -4400, 4400)
+    power = exponent.astype(np.int64)
     if a.dtype == np.float64:
-        return _ldexp_double(a, power)
-    wide = np.ldexp(a.astype(np.float64), np.clip(power, -400, 400))
+        return a * _power_of_two(power) if np.abs(power).max() < 1022 else _ldexp_far(a, power)
+    wide: Array = a * _power_of_two(np.maximum(np.minimum(power, 400), -400))
     return make_quiet(wide.astype(a.dtype))
 
 
-def _ldexp_double(a: Array, power: Array) -> Array:
+def _power_of_two(power: Array) -> Array:
+    """2.0**power in f64, for powers of normal numbers."""
+    return ((power + 1023) << 52).view(np.float64)
+
+
+def _ldexp_far(a: Array, power: Array) -> Array:
+    """f64 scaled by any power; the C library's ldexp, which numpy calls, rounds once."""
     mantissa, exponent = np.frexp(a)
-    # The C library's ldexp rounds once; numpy hands it an int.
-    return make_quiet(np.where(np.isfinite(a), np.ldexp(mantissa, exponent + power), a))
+    scaled = np.ldexp(mantissa, (exponent + np.clip(power, -4400, 4400)).astype(np.int32))
+    return make_quiet(np.where(np.isfinite(a), scaled, a))
 
 
 def frexp_mantissa(a: Array) -> Array:

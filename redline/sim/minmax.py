@@ -26,30 +26,40 @@ Binary = Callable[[Array, Array], Array]
 Ternary = Callable[[Array, Array, Array], Array]
 
 
-def _number(largest: bool) -> Binary:
-    """Of two numbers the larger or smaller; of a number and a NaN the number."""
+def _of_numbers(largest: bool) -> Binary:
+    """The larger or smaller of two numbers, or of two quiet NaNs and numbers the number."""
     extreme = np.fmax if largest else np.fmin
     # Equal numbers have equal bits, but for zeros: "and" keeps the sign only if both have it, "or" if one
     # has.
     merge = np.bitwise_and if largest else np.bitwise_or
 
     def choose(a: Array, b: Array) -> Array:
-        a, b = make_quiet(a), make_quiet(b)  # numpy's fmax is not of one mind about signalling NaNs
         merged: Array = merge(bits_of(a), bits_of(b)).view(a.dtype)
         return np.where(a == b, merged, extreme(a, b))
 
     return choose
 
 
-def _ieee(largest: bool) -> Binary:
-    number = _number(largest)
+def _number(largest: bool) -> Binary:
+    """Of a number and any NaN the number."""
+    of_numbers = _of_numbers(largest)
 
     def choose(a: Array, b: Array) -> Array:
-        chosen = number(a, b)
-        if np.isnan(a + b).any():
-            chosen = np.where(is_signalling(b), make_quiet(b), chosen)
-            chosen = np.where(is_signalling(a), make_quiet(a), chosen)
-        return chosen
+        # numpy's fmax is not of one mind about signalling NaNs.
+        return of_numbers(make_quiet(a), make_quiet(b))
+
+    return choose
+
+
+def _ieee(largest: bool) -> Binary:
+    of_numbers = _of_numbers(largest)
+
+    def choose(a: Array, b: Array) -> Array:
+        if not np.isnan(a + b).any():
+            return of_numbers(a, b)
+        quiet_a, quiet_b = make_quiet(a), make_quiet(b)
+        chosen = np.where(is_signalling(b), quiet_b, of_numbers(quiet_a, quiet_b))
+        return np.where(is_signalling(a), quiet_a, chosen)
 
     return choose
 
@@ -78,16 +88,20 @@ def nest(inner: Binary, outer: Binary) -> Ternary:
     return nested
 
 
-def median(smaller: Binary, larger: Binary) -> Ternary:
+def median(smaller: Binary) -> Ternary:
     """med3: the middle one; with a NaN among them, the minimum of the three.
 
     The manual picks by equality with the maximum, which matters for zeros of both signs; so does this.
     """
+    larger_number = _of_numbers(True)
 
     def middle(a: Array, b: Array, c: Array) -> Array:
-        top = larger(larger(a, b), c)
-        chosen = np.where(top == b, larger(a, c), larger(a, b))
-        chosen = np.where(top == a, larger(b, c), chosen)
+        pair = larger_number(a, b)
+        top = larger_number(pair, c)
+        chosen = np.where(top == b, larger_number(a, c), pair)
+        chosen = np.where(top == a, larger_number(b, c), chosen)
+        if not np.isnan(a + b + c).any():
+            return chosen
         any_nan = np.isnan(a) | np.isnan(b) | np.isnan(c)
         return np.where(any_nan, smaller(smaller(a, b), c), chosen)
 

@@ -7,7 +7,7 @@ hardware does is not verified, so `INEXACT_DOT` lists them beside the approximat
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -26,34 +26,92 @@ def field(a: Array, index: int, bits: int, signed: bool) -> Array:
     return value
 
 
+def as_bytes(a: Array, lanes: int, dtype: Any = np.uint8) -> Array:
+    """[wave, lane] dwords as [wave, lane, 4] bytes, lowest first; a scalar column is repeated."""
+    if a.shape[1] != lanes:
+        a = np.repeat(a, lanes, axis=1)
+    separate: Array = np.ascontiguousarray(a).view(dtype)
+    return separate.reshape(a.shape[0], lanes, 4)
+
+
+def _lanes(*sources: Array) -> int:
+    return int(max(source.shape[1] for source in sources))
+
+
+def _sum_of_four(values: Array) -> Array:
+    """Over the last axis; four strided additions are faster than numpy's sum over so short an axis."""
+    total: Array = values[..., 0] + values[..., 1] + values[..., 2] + values[..., 3]
+    return total
+
+
 def permute(a: Array, b: Array, selector: Array) -> Array:
     """Four bytes picked from {a, b}; byte 0 is the lowest of `b`. 8-11 copy a sign bit, 12 is 0, above it
     is 0xff."""
-    pair = (a.astype(np.uint64) << np.uint64(32)) | b.astype(np.uint64)
-    result = np.zeros(np.broadcast_shapes(pair.shape, selector.shape), np.uint32)
-    for position in range(4):
-        wanted = (selector >> np.uint32(8 * position)) & np.uint32(0xFF)
-        byte = (pair >> ((wanted & np.uint32(7)) * np.uint32(8)).astype(np.uint64)) & np.uint64(0xFF)
-        sign_at = np.uint32(15) + (wanted & np.uint32(3)) * np.uint32(16)
-        sign = ((pair >> sign_at.astype(np.uint64)) & np.uint64(1)) * np.uint64(0xFF)
-        picked = np.where(wanted < 8, byte, np.where(wanted < 12, sign, np.where(wanted == 12, 0, 0xFF)))
-        result |= picked.astype(np.uint32) << np.uint32(8 * position)
+    if selector.size == 1:
+        return _permute_by(a, b, selector.item())
+    lanes = _lanes(a, b, selector)
+    rows = max(a.shape[0], b.shape[0], selector.shape[0])
+    choices = np.empty((rows, lanes, 14), np.uint8)
+    choices[..., :4], choices[..., 4:8] = as_bytes(b, lanes), as_bytes(a, lanes)
+    choices[..., 8:12] = np.uint8(0) - (choices[..., 1:8:2] >> 7)
+    choices[..., 12], choices[..., 13] = 0, 0xFF
+    wanted = np.broadcast_to(np.minimum(as_bytes(selector, lanes), 13), (rows, lanes, 4))
+    return np.take_along_axis(choices, wanted.astype(np.intp), axis=2).view(np.uint32)[..., 0]
+
+
+def _permute_by(a: Array, b: Array, selector: int) -> Array:
+    """The same for one selector: bytes that move by the same distance move together."""
+    fixed, masks = 0, dict[tuple[int, int], int]()
+    signs: list[tuple[int, int]] = []
+    for position, wanted in enumerate(selector.to_bytes(4, "little")):
+        if wanted < 8:
+            key = (wanted // 4, position - wanted % 4)
+            masks[key] = masks.get(key, 0) | 0xFF << 8 * position
+        elif wanted < 12:
+            signs.append((wanted, position))
+        elif wanted > 12:
+            fixed |= 0xFF << 8 * position
+    result: Array = np.full(np.broadcast_shapes(a.shape, b.shape), fixed, np.uint32)
+    for (source, distance), mask in masks.items():
+        dwords = (b, a)[source]
+        moved = dwords << 8 * distance if distance >= 0 else dwords >> -8 * distance
+        result = result | (moved & mask)
+    for wanted, position in signs:
+        sign = (b if wanted < 10 else a) >> (15 if wanted % 2 == 0 else 31) & np.uint32(1)
+        result = result | sign * np.uint32(0xFF << 8 * position)
     return result
 
 
-def _difference_sum(bits: int, skip_zero: bool = False) -> Callable[[Array, Array, Array], Array]:
-    def summed(a: Array, b: Array, c: Array) -> Array:
-        total = c.astype(np.int64)
-        for index in range(32 // bits):
-            right = field(b, index, bits, False)
-            difference = np.abs(field(a, index, bits, False) - right)
-            total = total + (np.where(right == 0, 0, difference) if skip_zero else difference)
-        return total.astype(np.uint32)
-
-    return summed
+def _byte_distance(a: Array, b: Array, lanes: int) -> Array:
+    left, right = as_bytes(a, lanes), as_bytes(b, lanes)
+    distance: Array = np.maximum(left, right) - np.minimum(left, right)
+    return distance
 
 
-sad_u8 = _difference_sum(8)
+def sad_u8(a: Array, b: Array, c: Array) -> Array:
+    """The sum of the four absolute differences, added to `c`."""
+    result: Array = _sum_of_four(_byte_distance(a, b, _lanes(a, b)).astype(np.uint16)) + c
+    return result
+
+
+def msad_u8(a: Array, b: Array, c: Array) -> Array:
+    """The same without the bytes where `b` is 0."""
+    lanes = _lanes(a, b)
+    counted = _byte_distance(a, b, lanes) * (as_bytes(b, lanes) != 0)
+    result: Array = _sum_of_four(counted.astype(np.uint16)) + c
+    return result
+
+
+def sad_u16(a: Array, b: Array, c: Array) -> Array:
+    total = c.astype(np.int64)
+    for index in range(2):
+        total = total + np.abs(field(a, index, 16, False) - field(b, index, 16, False))
+    return total.astype(np.uint32)
+
+
+def sad_u32(a: Array, b: Array, c: Array) -> Array:
+    result: Array = np.maximum(a, b) - np.minimum(a, b) + c
+    return result
 
 
 def sad_hi_u8(a: Array, b: Array, c: Array) -> Array:
@@ -72,10 +130,18 @@ def average_u8(a: Array, b: Array, rounding: Array) -> Array:
 
 def _dot(a: Array, b: Array, c: Array, bits: int, signed: tuple[bool, bool]) -> Array:
     """c plus the products of all fields, as int64: nothing is lost."""
+    if bits == 8:
+        return _dot_bytes(a, b, signed) + c.astype(np.int64)
     total = c.astype(np.int64)
     for index in range(32 // bits):
         total = total + field(a, index, bits, signed[0]) * field(b, index, bits, signed[1])
     return total
+
+
+def _dot_bytes(a: Array, b: Array, signed: tuple[bool, bool]) -> Array:
+    lanes = _lanes(a, b)
+    left, right = (as_bytes(x, lanes, np.int8 if s else np.uint8) for x, s in zip((a, b), signed, strict=True))
+    return _sum_of_four(left.astype(np.int32) * right.astype(np.int32))
 
 
 def _dot_row(bits: int, kind: str, reads_dst: bool = False) -> Op:
@@ -123,9 +189,9 @@ BYTES: dict[str, Op] = {
     "v_perm_b32": Op(("b32",), ("b32", "b32", "b32"), permute),
     "v_sad_u8": Op(("u32",), _THREE, sad_u8),
     "v_sad_hi_u8": Op(("u32",), _THREE, sad_hi_u8),
-    "v_sad_u16": Op(("u32",), _THREE, _difference_sum(16)),
-    "v_sad_u32": Op(("u32",), _THREE, _difference_sum(32)),
-    "v_msad_u8": Op(("u32",), _THREE, _difference_sum(8, skip_zero=True)),
+    "v_sad_u16": Op(("u32",), _THREE, sad_u16),
+    "v_sad_u32": Op(("u32",), _THREE, sad_u32),
+    "v_msad_u8": Op(("u32",), _THREE, msad_u8),
     "v_lerp_u8": Op(("u32",), _THREE, average_u8),
     "v_dot4_i32_iu8": _dot_mixed_row(8),
     "v_dot8_i32_iu4": _dot_mixed_row(4),

@@ -71,16 +71,25 @@ _INTEGER_COMPARISONS: dict[str, Comparison] = _ORDER | {"ne": np.not_equal, "f":
 def has_class(a: Array, wanted: Array) -> Array:
     """Whether the class of `a` is among the ten bits of `wanted`, bit 0 first: signalling NaN, quiet NaN,
     -infinity, -normal, -denormal, -0, +0, +denormal, +normal, +infinity."""
+    chosen: Array = (wanted >> _class_number(a)) & wanted.dtype.type(1)
+    return chosen.astype(np.bool_)
+
+
+# Class numbers by position: 0 zero, 1 denormal, 2 normal, 3 infinity, 4 signalling NaN, 5 quiet NaN; sign
+# as bit 3.
+_CLASS_NUMBERS = np.array([6, 7, 8, 9, 0, 1, 0, 0, 5, 4, 3, 2, 0, 1, 0, 0], np.uint8)
+
+
+def _class_number(a: Array) -> Array:
     form = FORMATS[a.dtype]
     kind = form.bits.type
     magnitude = bits_of(a) & kind(form.sign - 1)
-    steps = (kind(1), kind(1 << form.mantissa), kind(form.infinity), kind(form.infinity + 1))
-    rank = sum((magnitude >= step).astype(np.int64) for step in steps)  # 0 zero ... 3 infinity, 4 NaN
-    numbered = np.where(np.signbit(a), 5 - rank, 6 + rank)
-    quiet_nan = ((magnitude & kind(form.quiet_bit)) != 0).astype(np.int64)
-    position = np.where(rank == 4, quiet_nan, numbered)
-    chosen: Array = (wanted.astype(np.int64) >> position) & 1
-    return chosen.astype(np.bool_)
+    steps = (1, 1 << form.mantissa, form.infinity, form.infinity + 1, form.infinity | form.quiet_bit)
+    position = np.signbit(a).view(np.uint8) << 3
+    for step in steps:
+        position = position + (magnitude >= kind(step)).view(np.uint8)
+    numbers: Array = _CLASS_NUMBERS[position]
+    return numbers
 
 
 def _rows(kinds: tuple[str, ...], comparisons: dict[str, Comparison]) -> dict[str, Op]:

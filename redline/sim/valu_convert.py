@@ -26,7 +26,7 @@ def to_integer(dtype: Any, rounding: Unary = np.trunc) -> Unary:
 
     def convert(a: Array) -> Array:
         whole = rounding(a).astype(np.float64)
-        inside = np.clip(np.where(np.isnan(whole), 0.0, whole), info.min, info.max)
+        inside = np.minimum(np.maximum(np.where(whole == whole, whole, 0.0), info.min), info.max)
         return inside.astype(wide).astype(dtype)
 
     return convert

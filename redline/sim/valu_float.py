@@ -69,7 +69,7 @@ def _extremes(kind: str, small: minmax.Binary, large: minmax.Binary, names: dict
         "max3": minmax.nest(large, large),
         "minmax": minmax.nest(small, large),
         "maxmin": minmax.nest(large, small),
-        "med3": minmax.median(small, large),
+        "med3": minmax.median(small),
     }
     rows = {names[role]: Op((kind,), (kind,) * 2, fn) for role, fn in two.items() if role in names}
     return rows | {names[role]: Op((kind,), (kind,) * 3, fn) for role, fn in three.items() if role in names}
@@ -131,7 +131,7 @@ def _approximate() -> dict[str, Op]:
     }
     three = {"rcp": approximate.rcp, "rsq": approximate.rsq, "sqrt": approximate.sqrt}
     for kind in _KINDS:
-        functions = three if kind == "f64" else three | both
+        functions: dict[str, Any] = three if kind == "f64" else three | both
         for name, fn in functions.items():
             rows[f"v_{name}_{kind}"] = Op((kind,), (kind,), fn)
     return rows

@@ -60,13 +60,15 @@ def sub_rev_borrow_out(a: Array, b: Array) -> tuple[Array, Mask]:
 
 
 def add_carry(a: Array, b: Array, carry: Mask) -> tuple[Array, Mask]:
-    total: Array = a.astype(np.uint64) + b.astype(np.uint64) + carry.astype(np.uint64)
-    return total.astype(np.uint32), (total >> np.uint64(32)).astype(np.bool_)
+    partial: Array = a + b
+    total: Array = partial + carry.view(np.uint8)
+    return total, (partial < a) | (total < partial)
 
 
 def sub_borrow(a: Array, b: Array, borrow: Mask) -> tuple[Array, Mask]:
-    taken: Array = b.astype(np.uint64) + borrow.astype(np.uint64)
-    return a - b - borrow.astype(np.uint32), taken > a
+    partial: Array = a - b
+    rest: Array = partial - borrow.view(np.uint8)
+    return rest, (b > a) | (rest > partial)
 
 
 def sub_rev_borrow(a: Array, b: Array, borrow: Mask) -> tuple[Array, Mask]:
@@ -221,6 +223,11 @@ def _low_ones(width: Array) -> Array:
     return result
 
 
+def _constants(*sources: Array) -> bool:
+    """Whether each is one number for the whole batch, as an inline constant or a literal is."""
+    return all(source.size == 1 for source in sources)
+
+
 def extract_unsigned(a: Array, offset: Array, width: Array) -> Array:
     result: Array = (a >> (offset & _U31)) & _low_ones(width)
     return result
@@ -229,13 +236,23 @@ def extract_unsigned(a: Array, offset: Array, width: Array) -> Array:
 def extract_signed(a: Array, offset: Array, width: Array) -> Array:
     """The field with its top bit as the sign; 0 for width 0. Bits above bit 31 of the source are copies of
     it."""
+    if _constants(offset, width):
+        return _extract_signed_at(a, offset.item() & 31, width.item() & 31)
     field = (a >> (offset & _U31).astype(np.int32)).view(np.uint32) & _low_ones(width)
     sign: Array = (_ONE << (width & _U31)) >> _ONE
     return ((field ^ sign) - sign).view(np.int32)
 
 
+def _extract_signed_at(a: Array, offset: int, width: int) -> Array:
+    if width == 0:
+        return np.zeros_like(a)
+    if offset + width >= 32:
+        return np.right_shift(a, offset)
+    return np.right_shift(np.left_shift(a, 32 - offset - width), 32 - width)
+
+
 def insert(mask: Array, a: Array, b: Array) -> Array:
-    result: Array = (mask & a) | (~mask & b)
+    result: Array = b ^ (mask & (a ^ b))
     return result
 
 
@@ -245,6 +262,10 @@ def field_mask(width: Array, offset: Array) -> Array:
 
 
 def align_bit(high: Array, low: Array, count: Array) -> Array:
+    if _constants(count):
+        shift = count.item() & 31
+        result: Array = (low >> shift) | (high << (32 - shift)) if shift else low | (high & 0)
+        return result
     pair = (high.astype(np.uint64) << np.uint64(32)) | low.astype(np.uint64)
     return (pair >> (count & np.uint16(31)).astype(np.uint64)).astype(np.uint32)
 
@@ -257,11 +278,11 @@ def count_ones_add(a: Array, b: Array) -> Array:
     return np.add(np.bitwise_count(a).astype(np.uint32), b)
 
 
+_REVERSED_BYTES = np.array([int(f"{byte:08b}"[::-1], 2) for byte in range(256)], np.uint8)
+
+
 def reverse_bits(a: Array) -> Array:
-    for shift, mask in ((1, 0x55555555), (2, 0x33333333), (4, 0x0F0F0F0F), (8, 0x00FF00FF)):
-        a = ((a >> np.uint32(shift)) & np.uint32(mask)) | ((a & np.uint32(mask)) << np.uint32(shift))
-    result: Array = (a >> np.uint32(16)) | (a << np.uint32(16))
-    return result
+    return _REVERSED_BYTES[np.ascontiguousarray(a).view(np.uint8)].view(np.uint32).byteswap()
 
 
 def leading_zeros(a: Array) -> Array:

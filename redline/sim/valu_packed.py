@@ -14,7 +14,7 @@ import numpy as np
 
 from . import minmax
 from . import valu_int16 as half
-from .floats import fma_f16, halves, join
+from .floats import fma_f16
 from .op import Array, Op
 from .valu_int import saturating
 
@@ -22,16 +22,23 @@ _DTYPES: dict[str, Any] = {"b16": np.uint16, "u16": np.uint16, "i16": np.int16, 
 
 
 def both_halves(function: Callable[..., Any], kinds: tuple[str, ...]) -> Callable[..., Array]:
-    """`function` on 16-bit operands of `kinds`, done on the low and on the high halves of dwords."""
+    """`function` on 16-bit operands of `kinds`: all halves of all dwords in one call."""
     dtypes = [_DTYPES[kind] for kind in kinds]
 
     def packed(*sources: Array) -> Array:
-        pairs = [halves(source) for source in sources]
-        low = function(*(pair[0].view(dtype) for pair, dtype in zip(pairs, dtypes, strict=True)))
-        high = function(*(pair[1].view(dtype) for pair, dtype in zip(pairs, dtypes, strict=True)))
-        return join(low, high)
+        lanes = max(source.shape[1] for source in sources)
+        operands = [_as_halves(source, lanes, dtype) for source, dtype in zip(sources, dtypes, strict=True)]
+        result: Array = function(*operands)
+        return result.view(np.uint32)
 
     return packed
+
+
+def _as_halves(a: Array, lanes: int, dtype: Any) -> Array:
+    """[wave, lane] dwords as [wave, 2 * lane] halves, low half first."""
+    if a.shape[1] != lanes:
+        a = np.repeat(a, lanes, axis=1)
+    return np.ascontiguousarray(a).view(dtype)
 
 
 def _row(result: str, kinds: tuple[str, ...], function: Callable[..., Any], clamps: bool = False) -> Op:
