@@ -55,8 +55,9 @@ def random_ir() -> dict[str, Any]:
 
 def example_kernels() -> dict[str, Any]:
     """Each example kernel on 100 random shapes and data, on ten target-wave pairs."""
-    from redline import kernels
     from redline_fuzz.kernel_runs import run
+
+    from redline import kernels
 
     record = run(100)
     return {"cases": 100 * len(kernels.NAMES) * 10, "failures": record["failures"], "record": record["cases"]}
