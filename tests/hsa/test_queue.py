@@ -84,7 +84,8 @@ def test_ring_sizes_are_checked_against_the_agent(packets: int) -> None:
         agent.queue(packets)
 
 
-def test_a_failed_queue_fails_waits_and_submits_with_packet_and_kernel() -> None:
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_failed_queue_fails_waits_and_submits_with_packet_and_kernel(place: int) -> None:
     """Case 44: status, packet index and the kernel's name, in the wait, in `check` and in the next submit."""
 
     def fault(_d: Dispatch, _m: Memory, _c: threading.Event) -> None:
@@ -95,20 +96,21 @@ def test_a_failed_queue_fails_waits_and_submits_with_packet_and_kernel() -> None
             words = launch()
             ib.write(np.array(words, np.uint32))
             queue.submit(barriers(3), describe=lambda place: f"barrier {place}")
-            batch = np.vstack([barriers(1), ib_packet(ib.address, len(words), signal.handle)])
-            queue.submit(batch, describe=lambda place: ["nothing", "launch 7 'scale'"][place])
+            batch = barriers(3)
+            batch[place] = ib_packet(ib.address, len(words), signal.handle)
+            queue.submit(batch, describe=lambda at: f"launch {at + 7} 'scale'")
             started = time.monotonic()
             with pytest.raises(QueueFailed) as caught:
                 signal.wait_below(1, 60, poll=queue.check)
             assert time.monotonic() - started < 10
             assert caught.value.code == "RL1001"
-            assert caught.value.where == f"queue {queue.id} on gfx1201, packet 4 (launch 7 'scale')"
+            assert caught.value.where == f"queue {queue.id} on gfx1201, packet {3 + place} (launch {7 + place} 'scale')"
             assert caught.value.seen.startswith("HSA_STATUS_ERROR_MEMORY_APERTURE_VIOLATION (0x29): ")
             assert "write of 4 bytes at 0xbad0" in caught.value.seen
             for fails in (queue.check, lambda: queue.submit(barriers(1))):
-                with pytest.raises(QueueFailed, match="launch 7 'scale'"):
+                with pytest.raises(QueueFailed, match=f"launch {7 + place} 'scale'"):
                     fails()
-            assert queue.write_index == 5
+            assert queue.write_index == 6
             assert "0xbad0" in agent.runtime.fault_text()
         with agent.queue(64) as another, agent.signal(1) as done:
             another.submit(barriers(1, done.handle))

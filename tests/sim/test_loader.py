@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import io
 import struct
 from collections.abc import Iterator
 
 import pytest
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -54,6 +57,27 @@ def test_relocated_pointers_point_into_this_load(code: bytes, memory: Memory) ->
         assert image.symbols["look.kd"].is_kernel
         assert not zeros.is_kernel
         assert all(image.address <= symbol.address < image.address + image.nbytes for symbol in image.symbols.values())
+
+
+def test_absolute_relocations_add_symbol_and_addend(code: bytes, memory: Memory) -> None:
+    """The linker writes RELATIVE64; the pointer's record is rewritten as ABS64 of `table`, with another addend."""
+    elf = ELFFile(io.BytesIO(code))
+    dynamic = elf.get_section_by_name(".dynsym")
+    assert isinstance(dynamic, SymbolTableSection)
+    number, table = next((i, s) for i, s in enumerate(dynamic.iter_symbols()) if s.name == "table")
+    plain = load_image(code, TARGETS["gfx1100"], memory)
+    place = plain.symbols["inside"].address - plain.address
+    record = struct.pack("<QQq", place, 13, table["st_value"] + 8)
+    assert code.count(record) == 1
+    absolute = code.replace(record, struct.pack("<QQq", place, number << 32 | 3, 4))
+    image = load_image(absolute, TARGETS["gfx1100"], memory)
+    assert memory.u64_at(image.symbols["inside"].address) == image.symbols["table"].address + 4
+    unknown = code.replace(record, struct.pack("<QQq", place, number << 32 | 7, 4))
+    with pytest.raises(LoaderError, match="relocation type 7; allowed: R_AMDGPU_ABS64, R_AMDGPU_RELATIVE64"):
+        load_image(unknown, TARGETS["gfx1100"], memory)
+    outside = code.replace(record, struct.pack("<QQq", 1 << 40, 13, 0))
+    with pytest.raises(LoaderError, match="relocation at 0x10000000000; allowed: inside"):
+        load_image(outside, TARGETS["gfx1100"], memory)
 
 
 def test_segments_land_where_their_virtual_addresses_say(code: bytes, memory: Memory) -> None:
