@@ -6,7 +6,7 @@ Prints what `plan.py` and `fences.py` decided; decides nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from .fences import RULES, Fence
@@ -29,9 +29,12 @@ def _lines(plan: Plan) -> Iterator[str]:
     )
     yield f"entry: drain, system acquire   rule {fences.entry_rule}: {RULES[fences.entry_rule]}"
     at_fence = {fence.at: fence for fence in fences.inner}
+    between: dict[tuple[int, int], list[Hazard]] = {}
+    for hazard in plan.hazards:
+        between.setdefault((hazard.first, hazard.second), []).append(hazard)
     for at, index in enumerate(plan.order):
         if at in at_fence:
-            yield from _fence_lines(plan, at_fence[at])
+            yield from _fence_lines(plan, at_fence[at], between)
         launch = plan.launches[index]
         sizes = "x".join(map(str, launch.global_size))
         block = "x".join(map(str, launch.block))
@@ -39,13 +42,12 @@ def _lines(plan: Plan) -> Iterator[str]:
     yield f"exit: drain, system release   rule {fences.exit_rule}: {RULES[fences.exit_rule]}"
 
 
-def _fence_lines(plan: Plan, fence: Fence) -> Iterator[str]:
+def _fence_lines(plan: Plan, fence: Fence, between: Mapping[tuple[int, int], Sequence[Hazard]]) -> Iterator[str]:
     acquire = f", acquire {' '.join(fence.acquire)}" if fence.acquire else ""
     yield f"  drain{acquire}" + (f"   rule {fence.rule}: {RULES[fence.rule]}" if fence.rule else "")
     for first, second in fence.waits:
-        for hazard in plan.hazards:
-            if (hazard.first, hazard.second) == (first, second):
-                yield f"    waits for     {_hazard(plan, hazard)}"
+        for hazard in between.get((first, second), ()):
+            yield f"    waits for     {_hazard(plan, hazard)}"
         if first in plan.launches[second].after:
             yield f"    waits for     {plan.launches[first]} -> {plan.launches[second]}: after="
     through: dict[Hazard, list[str]] = {}
