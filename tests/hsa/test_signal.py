@@ -37,7 +37,7 @@ def test_a_wait_times_out_with_wanted_seen_and_after() -> None:
         started = time.monotonic()
         with pytest.raises(ReplayTimeout) as caught:
             signal.wait_below(2, 0.05)
-        assert 0.04 < time.monotonic() - started < 2
+        assert 0.04 < time.monotonic() - started < 20
         assert (caught.value.code, caught.value.seen, caught.value.allowed) == (
             "RL1101",
             "value 5 after 0.05 s",

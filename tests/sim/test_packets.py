@@ -386,7 +386,7 @@ def test_a_hung_kernel_is_cancelled_when_its_queue_goes() -> None:
         with pytest.raises(ReplayTimeout, match="value 1 after 0.05 s; allowed: a value below 1"):
             run_stream(agent, launch(groups=13), timeout_s=0.05)
         assert ended.wait(1)
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < 15
         run_stream(agent, launch())
 
 
