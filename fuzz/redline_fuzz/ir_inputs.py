@@ -27,7 +27,7 @@ Bits = NDArray[np.uint64]
 class Column:
     index: int
     type: str
-    role: str  # "mixed", or "a" "b" "c": three columns made for one fused multiply-add
+    role: str  # "mixed"; "a" "b" "c": three columns made for one fused multiply-add; "zero": nothing but zeros
 
 
 _PLAIN = ("i16", "i32", "i64", "half", "float", "double", "<2 x i16>", "<2 x half>")
@@ -37,12 +37,15 @@ _FORMATS = {"half": (5, 10), "float": (8, 23), "double": (11, 52)}
 def _columns() -> tuple[Column, ...]:
     rows = [(kind, "mixed") for kind in _PLAIN for _ in range(4)]
     rows += [(kind, role) for kind in _FORMATS for role in "abc"]
+    rows.append(("i32", "zero"))
     return tuple(Column(index, kind, role) for index, (kind, role) in enumerate(rows))
 
 
 COLUMNS = _columns()
 COLUMNS_OF = {kind: tuple(c.index for c in COLUMNS if c.type == kind and c.role == "mixed") for kind in _PLAIN}
-TIED_COLUMNS_OF = {kind: tuple(c.index for c in COLUMNS if c.type == kind and c.role != "mixed") for kind in _FORMATS}
+TIED_COLUMNS_OF = {kind: tuple(c.index for c in COLUMNS if c.type == kind and c.role in "abc") for kind in _FORMATS}
+
+ZERO_COLUMN = COLUMNS[-1].index
 
 
 def make(seed: int, batch: int) -> Bits:
@@ -61,7 +64,9 @@ def _stream(label: str, count: int) -> Bits:
 def _column(column: Column, seed: int, batch: int) -> Bits:
     label = f"redline-ir-data {seed} {batch} {column.index}"
     noise, choice, more = (_stream(f"{label} {part}", SLOTS) for part in ("noise", "choice", "more"))
-    if column.role != "mixed":
+    if column.role == "zero":
+        values, width = np.zeros(SLOTS, np.uint64), 32
+    elif column.role != "mixed":
         # The three columns of a triple read the same stream, so that a row belongs together.
         shared = _stream(f"redline-ir-data {seed} {batch} {column.type}", SLOTS)
         values, width = _tied(column, shared), sum(_FORMATS[column.type]) + 1

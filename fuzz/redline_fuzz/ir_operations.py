@@ -101,10 +101,14 @@ def _all() -> Iterator[Operation]:
         words = {"T": kind, "I": SAME_WIDTH[kind], **FLOAT_WORDS[kind], **FLOAT_NUMBERS}
         yield from _rows(ir_rows.FLOAT, words)
         yield from _rows(ir_rows.FLOAT_DIVISION, words, COSTLY)
+        if kind != "half":
+            yield from _rows(ir_rows.FLOAT_SIGN, words)
     for narrow, wide in (("i16", "i32"), ("i16", "i64"), ("i32", "i64")):
         yield from _rows(ir_rows.WIDTH, {"T": narrow, "U": wide})
     for narrow, wide in (("half", "float"), ("half", "double"), ("float", "double")):
         yield from _rows(ir_rows.FLOAT_WIDTH, {"T": narrow, "U": wide})
+        if (narrow, wide) != ("half", "float"):
+            yield from _rows(ir_rows.FLOAT_NARROWER, {"T": narrow, "U": wide})
     for kind, element, rows in (
         ("<2 x i16>", "i16", ir_rows.PAIR_INTEGER),
         ("<2 x half>", "half", ir_rows.PAIR_FLOAT),

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from redline_fuzz.ir_inputs import COLUMNS, COLUMNS_OF, SLOT_BYTES, TIED_COLUMNS_OF
+from redline_fuzz.ir_inputs import COLUMNS, COLUMNS_OF, SLOT_BYTES, TIED_COLUMNS_OF, ZERO_COLUMN
 from redline_fuzz.ir_operations import BITS, FLOATS, INTEGERS, OPERATIONS, PAIRS, Operation
 
 Item = TypeVar("Item")
@@ -202,6 +202,10 @@ def body(program: Program, outputs: Sequence[int], pointer: str) -> list[str]:
         f"%lane.in = getelementptr [{len(COLUMNS)} x i64], {pointer} %in, i64 %lane64",
         f"%group.in = getelementptr [{len(COLUMNS)} x i64], {pointer} %in, i64 %group64",
         f"%lane.out = getelementptr [{len(outputs)} x i64], {pointer} %out, i64 %lane64",
+    ]
+    lines += [
+        f"%zero.p = getelementptr i8, {pointer} %group.in, i64 {ZERO_COLUMN * SLOT_BYTES}",
+        f"%zero = load i32, {pointer} %zero.p, align 4",
     ]
     for at, value in enumerate(program.values):
         if at not in used:

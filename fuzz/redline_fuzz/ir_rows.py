@@ -3,7 +3,8 @@
 
 Data only; `ir_operations` reads it and says what a row promises. A row starts with `name: result = operands`.
 Lines `$x in ...` list the choices of an immediate; the others are IR with `$r` for the result, `$a` `$b` `$c`
-for the operands and `$r.x` for temporaries. Capital words are filled in per type.
+for the operands and `$r.x` for temporaries. Capital words are filled in per type. `%zero` is an i32 that is 0
+in memory, which no optimiser knows: a value xored with it is opaque.
 """
 
 # Over one integer type T of W bits; MASK is W - 1.
@@ -210,10 +211,6 @@ fneg: T = T
     $r = fneg T $a
 fabs: T = T
     $r = call T @llvm.fabs.S(T $a)
-copysign: T = T T
-    $r.o = fcmp ord T $b, ZERO
-    $r.s = select i1 $r.o, T $b, T ONE
-    $r = call T @llvm.copysign.S(T $a, T $r.s)
 floor: T = T
     $r = call T @llvm.floor.S(T $a)
 ceil: T = T
@@ -332,6 +329,15 @@ fract: T = T
     $r = call T @llvm.minnum.S(T $r.d, T BELOWONE)
 """
 
+# Over float and double T. Not over half: for gfx11, LLVM 22 loses the load of a scalar half that a copysign with two
+# variable operands uses in another basic block (it emits v_bfi_b32 with one register three times).
+FLOAT_SIGN = """
+copysign: T = T T
+    $r.o = fcmp ord T $b, ZERO
+    $r.s = select i1 $r.o, T $b, T ONE
+    $r = call T @llvm.copysign.S(T $a, T $r.s)
+"""
+
 # Over one float type T, tens of instructions each.
 FLOAT_DIVISION = """
 fdiv: T = T T
@@ -379,6 +385,10 @@ trunc: T = U
 FLOAT_WIDTH = """
 fpext: U = T
     $r = fpext T $a to U
+"""
+
+# Over a float T and a wider one U, but for float to half.
+FLOAT_NARROWER = """
 fptrunc: T = U
     $r = fptrunc U $a to T
 """
@@ -482,7 +492,8 @@ tobits: i32 = T
     $r = bitcast T $r.s to i32
 """
 
-# Once each: lane masks, changes of width, and idioms that a device may have one instruction for.
+# Once each: lane masks, and idioms that a device may have one instruction for. A float is opaque where it becomes
+# a half: LLVM 22 turns fptrunc(fmul) into v_fma_mixlo_f16 with +0 added, and a product of -0 into +0.
 SINGLE = """
 and i1: i1 = i1 i1
     $r = and i1 $a, $b
@@ -505,9 +516,20 @@ fma_mixlo: half = half float half
     $r.y = fpext half $c to float
     $r.f = call float @llvm.fma.f32(float $r.x, float $b, float $r.y)
     $r = fptrunc float $r.f to half
+fptrunc half float: half = float
+    $r.i = bitcast float $a to i32
+    $r.j = xor i32 $r.i, %zero
+    $r.f = bitcast i32 $r.j to float
+    $r = fptrunc float $r.f to half
 pack trunc: v2f16 = float float
-    $r.x = fptrunc float $a to half
-    $r.y = fptrunc float $b to half
+    $r.i = bitcast float $a to i32
+    $r.j = xor i32 $r.i, %zero
+    $r.f = bitcast i32 $r.j to float
+    $r.k = bitcast float $b to i32
+    $r.m = xor i32 $r.k, %zero
+    $r.g = bitcast i32 $r.m to float
+    $r.x = fptrunc float $r.f to half
+    $r.y = fptrunc float $r.g to half
     $r.l = insertelement <2 x half> poison, half $r.x, i32 0
     $r = insertelement <2 x half> $r.l, half $r.y, i32 1
 sext8: i32 = i32
