@@ -76,7 +76,7 @@ class Disassembler:
             raise _refused(f"{len(code):,} bytes of code", f"up to {MAX_CODE_BYTES:,} bytes a request")
         answer = self._ask({"code": bytes(code), "pc": pc, "target": target, "wave": wave})
         if "error" in answer:
-            raise _refused(answer["error"], "targets that the library found knows")
+            raise _refused(answer["error"], "a target that this LLVM knows")
         return _instructions(answer, len(code), pc)
 
     def library(self) -> dict[str, Any]:
