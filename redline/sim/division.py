@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The three helpers of LLVM's division sequence: v_div_scale, v_div_fmas, v_div_fixup.
 
-LLVM divides f32 and f64 by scaling, a reciprocal, fused multiply-adds and a fixup. AMD's published text of
-the three does not compose outside the middle of the range (scaling by 2**64 against an unscaling by 2**32,
-for instance), so:
+LLVM divides f32 and f64 by scaling, a reciprocal, fused multiply-adds and a fixup. AMD's published text of the
+three does not compose outside the middle of the range (scaling by 2**64 against an unscaling by 2**32, for
+instance), so:
 
-- both operands between 2**-45 and 2**45 (f32; 2**-300 and 2**300 for f64): nothing is scaled, and the fixup
-passes
-  the sequence's own quotient through. Its steps decide the result, as on hardware.
+- both operands between 2**-45 and 2**45 (f64: 2**-300 and 2**300): nothing is scaled, and the fixup passes the
+  sequence's own quotient through. Its steps decide the result, as on hardware.
 - everywhere else the fixup returns the IEEE quotient of the original operands, which is what the hardware
-sequence
-  is for. There the steps before it decide nothing.
+  sequence is for. There the steps before it decide nothing.
 
 f16 is divided through f32; its fixup follows the published text throughout.
 """

@@ -3,14 +3,12 @@
 
 All of them put -0 below +0. They differ in NaN:
 
-- `ieee` (v_min_f32 ..., gfx10 and gfx11 with MODE.IEEE set, which LLVM's compute kernels have): a
-signalling NaN
+- `ieee` (v_min_f32 ..., gfx10 and gfx11 with MODE.IEEE set, as in LLVM's compute kernels): a signalling NaN
   wins and becomes quiet; a quiet NaN loses against a number.
 - `number` (v_min_num_f32 ..., gfx12): any NaN loses against a number.
 - `propagate` (v_minimum_f32 ..., gfx12): any NaN wins.
 
-Sources: AMD's RDNA3 and RDNA4 instruction set manuals. MODE.IEEE = 0 does not occur here: the machine
-refuses it.
+Sources: AMD's RDNA3 and RDNA4 instruction set manuals. MODE.IEEE = 0 does not occur here: the machine refuses it.
 """
 
 from __future__ import annotations
@@ -29,8 +27,7 @@ Ternary = Callable[[Array, Array, Array], Array]
 def _of_numbers(largest: bool) -> Binary:
     """The larger or smaller of two numbers, or of two quiet NaNs and numbers the number."""
     extreme = np.fmax if largest else np.fmin
-    # Equal numbers have equal bits, but for zeros: "and" keeps the sign only if both have it, "or" if one
-    # has.
+    # Equal numbers have equal bits, but for zeros: "and" keeps the sign if both have it, "or" if one has.
     merge = np.bitwise_and if largest else np.bitwise_or
 
     def choose(a: Array, b: Array) -> Array:

@@ -6,9 +6,9 @@ else: the text of an instruction, registers, EXEC and the order of reads and wri
 
 A function gets one numpy array per source, in the order the assembler prints them, viewed as the dtype of its
 operand type. A shape is [wave, lane]; a scalar source arrives as [wave, 1] or [1, 1], never as a numpy
-scalar, so every function broadcasts. It never modifies a source. numpy's floating-point warnings are off
-around it (`floats.quiet()`, held by the caller). It may be a plain numpy ufunc. It returns one array, or a
-tuple of arrays when `dst` has several entries.
+scalar, so every function broadcasts. It never modifies a source, but may return one as it is. numpy's
+floating-point warnings are off around it (`floats.quiet()`, held by the caller). It may be a plain numpy
+ufunc. It returns one array, or a tuple of arrays when `dst` has several entries.
 """
 
 from __future__ import annotations

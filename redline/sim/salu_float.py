@@ -46,7 +46,7 @@ def _arithmetic(kind: str) -> dict[str, Op]:
 
 
 def _approximate(kind: str) -> dict[str, Op]:
-    functions = {
+    functions: dict[str, Any] = {
         "rcp": approximate.rcp,
         "rsq": approximate.rsq,
         "sqrt": approximate.sqrt,
