@@ -64,9 +64,9 @@ class Bisection:
         host = self._sides.host.run(wanted, self._inputs)[0]
         target, wave = self._pair
         code = radiowave.compile_ir(kernel_module(wanted), target=target, wave=wave)
-        with self._sides.loaded(self._pair, code) as loaded:
+        with self._sides.device(target, code) as runner:
             try:
-                device = self._sides.device_run(self._pair, loaded, self._program.name, len(outputs), self._inputs)
+                device = runner(self._program.name, len(outputs), self._inputs)
             except DeviceFault as fault:
                 return Outcome(outputs, host, (), f"{type(fault).__name__}: {fault}")
         return Outcome(outputs, host, tuple(differences(self._program, outputs, host, device)), "")

@@ -23,7 +23,7 @@ import numpy as np
 
 import radiowave
 from redline.sim.errors import DeviceFault
-from redline_fuzz.bare_device import BareDevice, Loaded
+from redline_fuzz.bare_device import BareDevice
 from redline_fuzz.ir_compare import Bytes, differences
 from redline_fuzz.ir_host import Host
 from redline_fuzz.ir_host_child import FILL
@@ -40,6 +40,8 @@ BATCH = 16  # programs that share input data; part of what a seed means
 
 Pair = tuple[str, int]
 Progress = Callable[[int, int], None]
+# (kernel name, output slots, input data) -> output bytes of shape (records, 8 * slots)
+Runner = Callable[[str, int, Bits], Bytes]
 
 
 @dataclass(frozen=True)
@@ -134,15 +136,16 @@ def _work(seed: int, indexes: range) -> BatchResult:
 
 
 class Sides:
-    """The host, and a device for each target, kept from batch to batch; use it in a `with` block."""
+    """The host and the device side of a comparison; use it in a `with` block.
+
+    Host process and disassembler stay; each code object gets a fresh device, whose caches end with it.
+    """
 
     def __init__(self, pairs: Sequence[Pair]) -> None:
         self._pairs = tuple(pairs)
         self._stack = ExitStack()
         self.host = self._stack.enter_context(Host())
-        self.devices = {
-            target: self._stack.enter_context(BareDevice(target)) for target in dict.fromkeys(t for t, _ in pairs)
-        }
+        self._disassembler = self._stack.enter_context(radiowave.Disassembler())
 
     def compare(self, seed: int, indexes: range) -> BatchResult:
         """Run these programs, which share input data, on the host and on every pair."""
@@ -153,45 +156,29 @@ class Sides:
         result = BatchResult(len(programs))
         for program in programs:
             result.operations.update(step.operation for _, step in program.steps)
-        text = kernel_module(wanted)
-        jobs = [
-            radiowave.CompileJob(text, target, wave, label=f"random IR of seed {seed}") for target, wave in self._pairs
-        ]
-        for pair, code in zip(self._pairs, radiowave.compile_many(jobs), strict=True):
-            with self.loaded(pair, code) as loaded:
+        for pair, code in zip(self._pairs, self._compile(kernel_module(wanted), seed), strict=True):
+            with self.device(pair[0], code) as runner:
                 for program, host in zip(programs, expected, strict=True):
-                    finding = self._compare_one(program, pair, loaded, inputs, host)
-                    result.findings += [finding] if finding else []
+                    result.findings += _findings(program, pair, runner, inputs, host)
         return result
 
+    def _compile(self, text: str, seed: int) -> list[bytes]:
+        label = f"random IR of seed {seed}"
+        return radiowave.compile_many([radiowave.CompileJob(text, *pair, label=label) for pair in self._pairs])
+
     @contextmanager
-    def loaded(self, pair: Pair, code: bytes) -> Iterator[Loaded]:
-        """Code in the device of this pair, until the block ends."""
-        device = self.devices[pair[0]]
-        loaded = device.load(code)
-        try:
-            yield loaded
-        finally:
-            device.unload(loaded)
+    def device(self, target: str, code: bytes) -> Iterator[Runner]:
+        """A function that runs one of the code's kernels; a fault of the device is raised."""
+        with BareDevice(target, disassembler=self._disassembler) as device:
+            loaded = device.load(code)
 
-    def device_run(self, pair: Pair, loaded: Loaded, name: str, slots: int, inputs: Bits) -> Bytes:
-        """Output bytes of one kernel, shape (records, 8 * slots); a fault of the device is raised."""
-        output = np.full(len(inputs) * slots * 8, FILL, np.uint8)
-        arguments = (inputs.astype("<u8").ravel(), output, np.uint32(LANES))
-        self.devices[pair[0]].run(loaded, name, arguments, (ITEMS, 1, 1), (BLOCK, 1, 1))
-        return output.reshape(len(inputs), slots * 8)
+            def run_kernel(name: str, slots: int, inputs: Bits) -> Bytes:
+                output = np.full(len(inputs) * slots * 8, FILL, np.uint8)
+                arguments = (inputs.astype("<u8").ravel(), output, np.uint32(LANES))
+                device.run(loaded, name, arguments, (ITEMS, 1, 1), (BLOCK, 1, 1))
+                return output.reshape(len(inputs), slots * 8)
 
-    def _compare_one(self, program: Program, pair: Pair, loaded: Loaded, inputs: Bits, host: Bytes) -> Finding | None:
-        try:
-            device = self.device_run(pair, loaded, program.name, len(program.leaves), inputs)
-        except DeviceFault as fault:
-            return Finding(program.seed, program.index, *pair, f"{type(fault).__name__}: {fault}")
-        found = differences(program, program.leaves, host, device)
-        if not found:
-            return None
-        first = found[0]
-        what = f"%v{first.value} in lane {first.lane}: host {first.host:#018x}, device {first.device:#018x}"
-        return Finding(program.seed, program.index, *pair, what)
+            yield run_kernel
 
     def close(self) -> None:
         self._stack.close()
@@ -201,6 +188,20 @@ class Sides:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _findings(program: Program, pair: Pair, runner: Runner, inputs: Bits, host: Bytes) -> list[Finding]:
+    """None, or one: the fault, or the first output that differs."""
+    try:
+        device = runner(program.name, len(program.leaves), inputs)
+    except DeviceFault as fault:
+        return [Finding(program.seed, program.index, *pair, f"{type(fault).__name__}: {fault}")]
+    found = differences(program, program.leaves, host, device)
+    if not found:
+        return []
+    first = found[0]
+    what = f"%v{first.value} in lane {first.lane}: host {first.host:#018x}, device {first.device:#018x}"
+    return [Finding(program.seed, program.index, *pair, what)]
 
 
 def _record(
