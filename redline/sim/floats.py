@@ -30,7 +30,6 @@ class Format(NamedTuple):
 
     bits: np.dtype[Any]  # unsigned integer of the same size
     mantissa: int  # explicit bits of the significand
-    bias: int
 
     @property
     def quiet_bit(self) -> int:
@@ -46,9 +45,9 @@ class Format(NamedTuple):
 
 
 FORMATS: dict[Any, Format] = {
-    np.dtype(np.float16): Format(np.dtype(np.uint16), 10, 15),
-    np.dtype(np.float32): Format(np.dtype(np.uint32), 23, 127),
-    np.dtype(np.float64): Format(np.dtype(np.uint64), 52, 1023),
+    np.dtype(np.float16): Format(np.dtype(np.uint16), 10),
+    np.dtype(np.float32): Format(np.dtype(np.uint32), 23),
+    np.dtype(np.float64): Format(np.dtype(np.uint64), 52),
 }
 
 
