@@ -101,7 +101,7 @@ def _reach(front: Front, fetch: Reader, offsets: tuple[int, ...], nbytes: int, a
     if len(at) and int(at.max()) + max(offsets) + nbytes > limit:
         raise MemoryFault(int(at.max()) + max(offsets), nbytes, access, f"the workgroup's LDS has {limit} bytes")
     if limit < len(front.waves.lds) * 4:  # more than one workgroup is resident
-        at += front.lanes_on(np.broadcast_to(front.lds_base, front.shape))
+        at += front.lanes_on(front.lds_base)
     return [at + offset if offset else at for offset in offsets]
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from .names import normalise, split_suffix
+from .op import OPERAND_TYPES
 
 # Columns of the scalar register file. Only the names are architectural; 124 and up are this file's choice.
 VCC, TTMP, M0, EXEC, SCALARS = 106, 108, 124, 126, 128
@@ -186,7 +187,7 @@ def constant_bits(token: str, kind: str) -> int:
     >>> hex(constant_bits("0x3ff80000", "f64")), hex(constant_bits("-1", "f16"))
     ('0x3ff8000000000000', '0xffff')
     """
-    width = int(kind.lstrip("pk_bufism")[:2] or 32) if not kind.startswith("pk_") else 32
+    width = OPERAND_TYPES[kind].bits
     if "." in token:
         return _float_bits(token, kind, width)
     value = integer(token)

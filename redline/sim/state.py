@@ -56,7 +56,7 @@ class Front:
 
     `u32 i32 f32` are [register, wave, lane]; `u16 f16` too, with the halves of a lane side by side on the last axis;
     `s32 si32 sf32 s64 s16 s8` are [wave, column]. `exec` holds the bits of the EXEC columns spread over the lanes, and
-    `full` says that every lane of every wave is on.
+    `full` says that every lane of every wave is on. `lds_base` is where each lane's workgroup begins in the LDS array.
     """
 
     exec: Mask
@@ -144,5 +144,5 @@ _VIEWS: dict[str, Any] = {
     "s16": _scalar(np.uint16),
     "s8": _scalar(np.uint8),
     "group": lambda waves, lo, hi: waves.group[lo:hi],
-    "lds_base": lambda waves, lo, hi: waves.group[lo:hi, None] * waves.lds_bytes,
+    "lds_base": lambda waves, lo, hi: np.repeat(waves.group[lo:hi, None] * waves.lds_bytes, waves.lanes, axis=1),
 }

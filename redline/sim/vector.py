@@ -111,8 +111,11 @@ def _stores(parsed: Parsed, op: Op, places: tuple[Operand, ...], selection: Sele
         if kind == "exec":
             stores.append(_write_exec)
             continue
-        high = OPERAND_TYPES[kind].bits == 16 and selection.destination_is_high(len(op.src))
-        stores.append(writer(rest.pop(0), kind, high=high, ignores_exec=op.ignores_exec))
+        rule, place = OPERAND_TYPES[kind], rest.pop(0)
+        if place.kind == "s" and not (rule.is_scalar or kind == "mask"):
+            raise ParseError(f"scalar destination {place.token} of a vector result")
+        high = rule.bits == 16 and selection.destination_is_high(len(op.src))
+        stores.append(writer(place, kind, high=high, ignores_exec=op.ignores_exec))
     return stores
 
 

@@ -87,17 +87,32 @@ def compile_vmem(parsed: Parsed) -> Code | None:
         raise ParseError("no operands")
     # A global or flat store prints its address first; everything else its data.
     data = places.pop(1 if space != "buffer" and action == "store" and len(places) > 1 else 0)
-    address = address_of(parsed, space, places, shape.nbytes)
     if data.kind != "v":
         raise ParseError(f"data operand {data.token!r}")
     check_width(data, shape.dwords)
+    if space == "buffer":
+        return _buffer(parsed, action, data, shape, places)
+    address = address_of(parsed, space, places)
     return Code(touch=_load(data, shape, address) if action == "load" else _store(data, shape, address))
 
 
-def address_of(parsed: Parsed, space: str, rest: list[Operand], nbytes: int) -> Address:
-    """The address operands of an access in `space` ("global", "flat" or "buffer")."""
-    if space == "buffer":
-        return _buffer_address(parsed, rest, nbytes)
+def _buffer(parsed: Parsed, action: str, data: Operand, shape: Shape, rest: list[Operand]) -> Code:
+    """Range checks are made for each dword on its own, so an access of several is several accesses of one."""
+    part = Shape(4) if shape.nbytes > 4 else shape
+    addresses = [buffer_address(parsed, rest, part.nbytes, 4 * dword) for dword in range(shape.dwords)]
+    if action == "load":
+        return Code(touch=_load_parts(data.first, part, addresses))
+    stores = [_store(Operand(data.token, "v", data.first + at), part, place) for at, place in enumerate(addresses)]
+
+    def touch(front: Front, memory: Memory) -> None:
+        for store in stores:
+            store(front, memory)
+
+    return Code(touch=touch)
+
+
+def address_of(parsed: Parsed, space: str, rest: list[Operand]) -> Address:
+    """The address operands of a global or flat access."""
     if unknown := set(parsed.modifiers) - CACHE_POLICY - {"offset"}:
         raise ParseError(f"modifier {sorted(unknown)[0]!r}")
     offset = integer(parsed.modifiers.get("offset", "0"))
@@ -131,8 +146,11 @@ def _based_address(place: Operand, base: Operand, offset: int) -> Address:
     return lambda front: (front.exec, fetch(front) + (fetch_base(front) + added))
 
 
-def _buffer_address(parsed: Parsed, rest: list[Operand], nbytes: int) -> Address:
-    """`off` or a lane offset (offen), a descriptor, a scalar offset, an immediate; lanes outside drop out."""
+def buffer_address(parsed: Parsed, rest: list[Operand], nbytes: int, further: int = 0) -> Address:
+    """`off` or a lane offset (offen), a descriptor, a scalar offset, an immediate; lanes outside drop out.
+
+    `further` bytes are added to the offset: a later dword of a wide access.
+    """
     if unknown := set(parsed.modifiers) - CACHE_POLICY - {"offset", "offen"}:
         raise ParseError(f"modifier {sorted(unknown)[0]!r}")
     if len(rest) != 3:
@@ -141,7 +159,7 @@ def _buffer_address(parsed: Parsed, rest: list[Operand], nbytes: int) -> Address
     check_width(descriptor, 4)
     if descriptor.kind != "s" or ("offen" in parsed.modifiers) != (place.kind == "v"):
         raise ParseError(f"address operands {place.token!r}, {descriptor.token!r}")
-    constant = np.full((1, 1), integer(parsed.modifiers.get("offset", "0")), np.uint64)
+    constant = np.full((1, 1), integer(parsed.modifiers.get("offset", "0")) + further, np.uint64)
     lane = reader(place, "u32") if place.kind == "v" else None
     uniform = reader(scalar, "u32")
     columns = slice(descriptor.first, descriptor.first + 4)
@@ -156,16 +174,27 @@ def _buffer_address(parsed: Parsed, rest: list[Operand], nbytes: int) -> Address
 
 
 def _load(data: Operand, shape: Shape, address: Address) -> MemoryRun:
-    """Lanes that are on get the value; those whose buffer access is out of range get 0."""
-    unpack, index = unpacker(shape), data.first
+    unpack, index, nbytes = unpacker(shape), data.first, shape.nbytes
 
     def touch(front: Front, memory: Memory) -> None:
         lanes, at = address(front)
-        rows = memory.read(_rows_of(front, lanes, at), shape.nbytes)
-        if lanes is not front.exec:
-            outside = front.exec & ~lanes
-            write_lanes(front, outside, index, shape, np.zeros((1, shape.dwords), np.uint32))
-        write_lanes(front, lanes, index, shape, unpack(rows))
+        write_lanes(front, lanes, index, shape, unpack(memory.read(_rows_of(front, lanes, at), nbytes)))
+
+    return touch
+
+
+def _load_parts(index: int, part: Shape, addresses: list[Address]) -> MemoryRun:
+    """All parts are read before any register is written; a lane that is out of range gets 0."""
+    unpack = unpacker(part)
+
+    def touch(front: Front, memory: Memory) -> None:
+        fetched = []
+        for address in addresses:
+            lanes, at = address(front)
+            fetched.append((lanes, unpack(memory.read(at[lanes], part.nbytes))))
+        for dword, (lanes, values) in enumerate(fetched):
+            write_lanes(front, front.exec & ~lanes, index + dword, part, np.zeros((1, 1), np.uint32))
+            write_lanes(front, lanes, index + dword, part, values)
 
     return touch
 

@@ -16,7 +16,7 @@ from .operands import Operand, Parsed, ParseError
 from .registers import check_width
 from .state import Front
 from .step import Code, MemoryRun
-from .vmem import Address, Shape, address_of, packer, write_lanes
+from .vmem import Address, Shape, address_of, buffer_address, packer, write_lanes
 
 _NAME = re.compile(r"(global|flat|buffer)_atomic_(.+)$")
 
@@ -38,7 +38,9 @@ def compile_vmem_atomic(parsed: Parsed) -> Code | None:
             raise ParseError("an atomic has an address and data")
         data = places.pop(1)
     _check(data, target, atomic)
-    return Code(touch=_run(atomic, target, data, address_of(parsed, space, places, atomic.nbytes)))
+    if space == "buffer":
+        return Code(touch=_run(atomic, target, data, buffer_address(parsed, places, atomic.nbytes)))
+    return Code(touch=_run(atomic, target, data, address_of(parsed, space, places)))
 
 
 def _returns(parsed: Parsed) -> bool:
