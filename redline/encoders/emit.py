@@ -89,30 +89,32 @@ class Family(NamedTuple):
     wait_poll_interval: int
 
 
-# Dwords of an operation, by code; a dispatch adds its USER_DATA packet. The counts of registers in SET_SH_REG
-# packets that one dispatch may write: threads, program, resources, limits, rsrc3.
-_FIXED_DWORDS = np.array([8, 2, 5, 15, 5], dtype=np.int64)
-_FIXED_RUNS = (3, 2, 2, 1, 1)
-_RELOCS = np.array([0, 0, 2, 4, 4], dtype=np.int64)
+# Dwords of an operation, by code; a launch also has its SET_SH_REG packets.
+_DWORDS = np.array([8, 2, 5, 15, 5], np.int64)
+_RELOCS = np.array([0, 0, 2, 4, 4], np.int64)
+# Registers in each SET_SH_REG packet of a launch: threads, program, resources, limits, rsrc3. User data varies.
+_RUNS = (3, 2, 2, 1, 1)
 
 
 def max_dwords(ops: NDArray[np.void]) -> int:
-    """How many dwords `emit_program` may write for `ops`: exact without elision, but for three spare words a
-    launch.
+    """How many dwords `emit_program` may write for `ops`: a few a launch more than it needs without elision.
 
-    Elision splits n registers into at most (n + 1) // 2 packets, which is n + (n + 1) // 2 + 1 dwords at
-    worst.
+    Elision splits n registers into at most (n + 1) // 2 packets, which is n + (n + 1) // 2 + 1 dwords at worst.
     """
     users = ops["user_count"].astype(np.int64)
-    runs = sum(n + (n + 1) // 2 + 1 for n in _FIXED_RUNS)
+    runs = sum(n + (n + 1) // 2 + 1 for n in _RUNS)
     launch = runs + users + (users + 1) // 2 + (users > 0)
-    return int((_FIXED_DWORDS[ops["code"]] + np.where(ops["code"] == DISPATCH, launch, 0)).sum())
+    return int((_DWORDS[ops["code"]] + np.where(ops["code"] == DISPATCH, launch, 0)).sum())
 
 
 def max_relocs(ops: NDArray[np.void]) -> int:
     """How many relocations `emit_program` may write for `ops`."""
     return int(_RELOCS[ops["code"]].sum())
 
+
+# Helpers are inlined before compilation: one function to compile and cache, and no array is passed on.
+_inlined = njit(inline="always", error_model="numpy")
+_compiled = njit(cache=True, error_model="numpy")
 
 # uint64 indices need no test for negative ones. A uint64 plus an int64 is a float64 to numba, hence typed
 # constants.
@@ -145,7 +147,7 @@ _THREADS, _PROGRAM, _RESOURCES, _LIMITS, _RSRC3, _USER = 0, 3, 5, 7, 8, 9
 _PLACES = _USER + USER_DATA_LIMIT
 
 
-@njit(cache=True, error_model="numpy")
+@_inlined
 def _places(family):  # type: ignore[no-untyped-def]
     """The register of each place."""
     registers = np.empty(_PLACES, np.uint32)
@@ -161,7 +163,7 @@ def _places(family):  # type: ignore[no-untyped-def]
     return registers
 
 
-@njit(cache=True, error_model="numpy")
+@_inlined
 def _want_program(op, wanted):  # type: ignore[no-untyped-def]
     if op["entry_reloc"] < 0:
         wanted[_PROGRAM] = (op["entry"] >> _EIGHT) & _LOW
@@ -171,7 +173,7 @@ def _want_program(op, wanted):  # type: ignore[no-untyped-def]
         wanted[_PROGRAM + 1] = _ENTRY_HIGH | np.uint64(op["entry_reloc"])
 
 
-@njit(cache=True, error_model="numpy")
+@_inlined
 def _want_user_data(op, wanted):  # type: ignore[no-untyped-def]
     """RSRC2.USER_SGPR words: the kernarg address where the kernel expects it, zeros elsewhere."""
     for i in range(op["user_count"]):
@@ -188,7 +190,7 @@ def _want_user_data(op, wanted):  # type: ignore[no-untyped-def]
         wanted[at + 1] = _KERNARG_HIGH
 
 
-@njit(cache=True, error_model="numpy")
+@_inlined
 def _want(op, wanted):  # type: ignore[no-untyped-def]
     """What the registers must hold for this launch; returns how many places it uses."""
     threads = op["threads"]
@@ -204,7 +206,7 @@ def _want(op, wanted):  # type: ignore[no-untyped-def]
     return _USER + np.int64(op["user_count"])
 
 
-@njit(cache=True, error_model="numpy")
+@_inlined
 def _relocate(relocs, n, dword, kind, half, index):  # type: ignore[no-untyped-def]
     row = relocs[n]
     row["dword"] = dword
@@ -215,14 +217,14 @@ def _relocate(relocs, n, dword, kind, half, index):  # type: ignore[no-untyped-d
     return n + _ONE
 
 
-@njit(cache=True, error_model="numpy")
+@_inlined
 def _relocate_register(relocs, n, dword, value, op):  # type: ignore[no-untyped-def]
     kind = (value >> _KIND_BIT) & _ONE
     index = op["entry_reloc"] if kind == KERNEL_ENTRY else op["kernarg_reloc"]
     return _relocate(relocs, n, dword, kind, (value >> _THIRTY_TWO) & _ONE, index)
 
 
-@njit(cache=True, error_model="numpy")
+@_inlined
 def _emit_registers(words, at, relocs, n, op, registers, wanted, shadow, elide, header_base):  # type: ignore[no-untyped-def]
     """SET_SH_REG packets for what is wanted and not there yet. Consecutive registers share a packet."""
     header, following = at, np.uint32(0)
@@ -247,7 +249,7 @@ def _emit_registers(words, at, relocs, n, op, registers, wanted, shadow, elide, 
     return at, n
 
 
-@njit(cache=True, error_model="numpy")
+@_inlined
 def _emit_dispatch(words, at, op, family):  # type: ignore[no-untyped-def]
     out, dims = words[at : at + _FIVE], op["dims"]
     out[0] = family.dispatch_direct
@@ -256,7 +258,7 @@ def _emit_dispatch(words, at, op, family):  # type: ignore[no-untyped-def]
     return at + _FIVE
 
 
-@njit(cache=True, error_model="numpy")
+@_inlined
 def _emit_acquire(words, at, op, family):  # type: ignore[no-untyped-def]
     """ACQUIRE_MEM over all of memory."""
     out = words[at : at + _EIGHT]
@@ -267,13 +269,13 @@ def _emit_acquire(words, at, op, family):  # type: ignore[no-untyped-def]
     return at + _EIGHT
 
 
-@njit(cache=True, error_model="numpy")
+@_inlined
 def _emit_drain(words, at, family):  # type: ignore[no-untyped-def]
     words[at], words[at + _ONE] = family.event_write, family.cs_partial_flush
     return at + _TWO
 
 
-@njit(cache=True, error_model="numpy")
+@_inlined
 def _emit_fence_address(words, at, relocs, n, op):  # type: ignore[no-untyped-def]
     out = words[at : at + _TWO]
     if op["fence_reloc"] < 0:
@@ -284,7 +286,7 @@ def _emit_fence_address(words, at, relocs, n, op):  # type: ignore[no-untyped-de
     return _relocate(relocs, n, at + _ONE, OWNED, 1, op["fence_reloc"])
 
 
-@njit(cache=True, error_model="numpy")
+@_inlined
 def _emit_fence_zero(words, at, relocs, n, op, family):  # type: ignore[no-untyped-def]
     """WRITE_DATA of 0 with confirm: a late zero would hang the wait, and an early poll see the last replay's
     value.
@@ -295,7 +297,7 @@ def _emit_fence_zero(words, at, relocs, n, op, family):  # type: ignore[no-untyp
     return at + _FIVE, _emit_fence_address(words, at + _TWO, relocs, n, op)
 
 
-@njit(cache=True, error_model="numpy")
+@_inlined
 def _emit_fence_drain(words, at, relocs, n, op, family):  # type: ignore[no-untyped-def]
     """RELEASE_MEM stores k when every earlier dispatch has ended; WAIT_REG_MEM waits until k is there."""
     out = words[at : at + _EIGHT]
@@ -309,7 +311,7 @@ def _emit_fence_drain(words, at, relocs, n, op, family):  # type: ignore[no-unty
     return at + _SEVEN, _emit_fence_address(words, at + _TWO, relocs, n, op)
 
 
-@njit(cache=True, error_model="numpy")
+@_compiled
 def emit_program(ops, words, relocs, family, elide):  # type: ignore[no-untyped-def]
     """Write `ops` (OPERATION rows) into `words` and `relocs`; return how many of each were written.
 
@@ -337,7 +339,7 @@ def emit_program(ops, words, relocs, family, elide):  # type: ignore[no-untyped-
     return at, n
 
 
-@njit(cache=True, error_model="numpy")
+@_compiled
 def apply_relocs(words, relocs, entries, slots, buffers, owned):  # type: ignore[no-untyped-def]
     """Assign every relocated dword its half of `address + addend`; the four tables hold uint64 addresses, one
     per kind.
@@ -360,7 +362,7 @@ def apply_relocs(words, relocs, entries, slots, buffers, owned):  # type: ignore
         words[row["dword"]] = (address >> (np.uint64(row["half"]) * _THIRTY_TWO)) & _LOW
 
 
-@njit(cache=True, error_model="numpy")
+@_compiled
 def apply_kernarg_relocs(image, relocs, buffers):  # type: ignore[no-untyped-def]
     """Store each buffer's `address + addend` into the kernarg bytes, 64 bits little-endian."""
     for i in range(len(relocs)):
@@ -371,7 +373,7 @@ def apply_kernarg_relocs(image, relocs, buffers):  # type: ignore[no-untyped-def
             image[offset + np.uint64(j)] = (address >> np.uint64(8 * j)) & _BYTE
 
 
-@njit(cache=True, error_model="numpy")
+@_compiled
 def apply_patches(image, rows, values):  # type: ignore[no-untyped-def]
     """Copy `size` bytes of `values` from `source` to `offset` of the kernarg bytes, for each row."""
     for i in range(len(rows)):
