@@ -493,7 +493,8 @@ tobits: i32 = T
 """
 
 # Once each: lane masks, and idioms that a device may have one instruction for. A float is opaque where it becomes
-# a half: LLVM 22 turns fptrunc(fmul) into v_fma_mixlo_f16 with +0 added, and a product of -0 into +0.
+# a half: LLVM 22 turns fptrunc(fmul) into v_fma_mixlo_f16 with +0 added, and a product of -0 into +0. The sum that a
+# dot product adds to is opaque, and its result too: LLVM 22 drops the sign of a negated number in such a chain.
 SINGLE = """
 and i1: i1 = i1 i1
     $r = and i1 $a, $b
@@ -615,14 +616,17 @@ halves: i64 = i32 i32
     $r.h = shl i64 $r.w, 32
     $r = or i64 $r.l, $r.h
 sdot2: i32 = v2i16 v2i16 i32
+    $r.c = xor i32 $c, %zero
     $r.x = sext <2 x i16> $a to <2 x i32>
     $r.y = sext <2 x i16> $b to <2 x i32>
     $r.p = mul <2 x i32> $r.x, $r.y
     $r.l = extractelement <2 x i32> $r.p, i32 0
     $r.h = extractelement <2 x i32> $r.p, i32 1
     $r.s = add i32 $r.l, $r.h
-    $r = add i32 $r.s, $c
+    $r.t = add i32 $r.s, $r.c
+    $r = xor i32 $r.t, %zero
 sdot4: i32 = i32 i32 i32
+    $r.c = xor i32 $c, %zero
     $r.x = bitcast i32 $a to <4 x i8>
     $r.y = bitcast i32 $b to <4 x i8>
     $r.i = sext <4 x i8> $r.x to <4 x i32>
@@ -632,11 +636,13 @@ sdot4: i32 = i32 i32 i32
     $r.p1 = extractelement <4 x i32> $r.p, i32 1
     $r.p2 = extractelement <4 x i32> $r.p, i32 2
     $r.p3 = extractelement <4 x i32> $r.p, i32 3
-    $r.s1 = add i32 $r.p0, $c
+    $r.s1 = add i32 $r.p0, $r.c
     $r.s2 = add i32 $r.p1, $r.s1
     $r.s3 = add i32 $r.p2, $r.s2
-    $r = add i32 $r.p3, $r.s3
+    $r.t = add i32 $r.p3, $r.s3
+    $r = xor i32 $r.t, %zero
 udot4: i32 = i32 i32 i32
+    $r.c = xor i32 $c, %zero
     $r.x = bitcast i32 $a to <4 x i8>
     $r.y = bitcast i32 $b to <4 x i8>
     $r.i = zext <4 x i8> $r.x to <4 x i32>
@@ -646,8 +652,9 @@ udot4: i32 = i32 i32 i32
     $r.p1 = extractelement <4 x i32> $r.p, i32 1
     $r.p2 = extractelement <4 x i32> $r.p, i32 2
     $r.p3 = extractelement <4 x i32> $r.p, i32 3
-    $r.s1 = add i32 $r.p0, $c
+    $r.s1 = add i32 $r.p0, $r.c
     $r.s2 = add i32 $r.p1, $r.s1
     $r.s3 = add i32 $r.p2, $r.s2
-    $r = add i32 $r.p3, $r.s3
+    $r.t = add i32 $r.p3, $r.s3
+    $r = xor i32 $r.t, %zero
 """

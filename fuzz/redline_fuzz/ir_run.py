@@ -145,7 +145,7 @@ class Sides:
         self._pairs = tuple(pairs)
         self._stack = ExitStack()
         self.host = self._stack.enter_context(Host())
-        self._disassembler = self._stack.enter_context(radiowave.Disassembler())
+        self.disassembler = self._stack.enter_context(radiowave.Disassembler())
 
     def compare(self, seed: int, indexes: range) -> BatchResult:
         """Run these programs, which share input data, on the host and on every pair."""
@@ -159,7 +159,7 @@ class Sides:
         for pair, code in zip(self._pairs, self._compile(kernel_module(wanted), seed), strict=True):
             with self.device(pair[0], code) as runner:
                 for program, host in zip(programs, expected, strict=True):
-                    result.findings += _findings(program, pair, runner, inputs, host)
+                    result.findings += findings(program, pair, runner, inputs, host)
         return result
 
     def _compile(self, text: str, seed: int) -> list[bytes]:
@@ -169,7 +169,7 @@ class Sides:
     @contextmanager
     def device(self, target: str, code: bytes) -> Iterator[Runner]:
         """A function that runs one of the code's kernels; a fault of the device is raised."""
-        with BareDevice(target, disassembler=self._disassembler) as device:
+        with BareDevice(target, disassembler=self.disassembler) as device:
             loaded = device.load(code)
 
             def run_kernel(name: str, slots: int, inputs: Bits) -> Bytes:
@@ -190,7 +190,7 @@ class Sides:
         self.close()
 
 
-def _findings(program: Program, pair: Pair, runner: Runner, inputs: Bits, host: Bytes) -> list[Finding]:
+def findings(program: Program, pair: Pair, runner: Runner, inputs: Bits, host: Bytes) -> list[Finding]:
     """None, or one: the fault, or the first output that differs."""
     try:
         device = runner(program.name, len(program.leaves), inputs)
