@@ -153,6 +153,17 @@ def test_bpermute_reads_and_permute_sends(wave: int, halves: bool) -> None:
         assert pushed[row].tolist() == wanted_push
 
 
+def test_rows_say_what_the_machine_must_fetch() -> None:
+    """Lanes that are not written keep the old value, so it is an operand; readlane and its kin ignore EXEC."""
+    assert {name for name, op in CROSS_LANE.items() if op.ignores_exec} == {
+        "v_readfirstlane_b32",
+        "v_readlane_b32",
+        "v_writelane_b32",
+    }
+    keeps = {name for name in CROSS_LANE if "permlane" in name} | {"v_writelane_b32"}
+    assert {name for name, op in CROSS_LANE.items() if op.reads_dst} == keeps
+
+
 def test_every_cross_lane_entry_is_checked_here() -> None:
     """An instruction added to the table needs a test of its own in this file."""
     with open(__file__, encoding="utf-8") as source:

@@ -184,16 +184,25 @@ def published_scale(kind: str, s0: float, denominator: float, numerator: float) 
 @pytest.mark.parametrize("kind", KINDS)
 def test_scale_follows_the_published_text(kind: str) -> None:
     """Numerator and denominator, over the whole range, get the manual's factor and flag."""
-    f, power = sf.FORMATS[kind], {"f32": 64, "f64": 128}[kind]
-    exponents = [f.lowest, f.lowest + 9, 1 - f.bias, 40 - f.bias, -power, -3, 0, power, f.bias - 1, f.bias]
-    values = [sign * math.ldexp(1.25 if e > f.lowest + f.mantissa else 1.0, e) for e in exponents for sign in (1, -1)]
-    pairs = [(x, y) for x in [0.0, *values] for y in [0.0, *values]]
+    f, half = sf.FORMATS[kind], {"f32": 48, "f64": 384}[kind]
+    tiny = {"f32": 23, "f64": 53}[kind] - f.bias
+    exponents = [f.lowest, f.lowest + 9, 1 - f.bias, tiny - 1, tiny, tiny + 1, -half, -3, 0, half - 1, half, half + 1]
+    exponents += [(1 - f.bias) // 2, (f.bias - 1) // 2, f.bias - 1, f.bias]
+    values = [0.0, -1.0]
+    for e in exponents:
+        values += [math.ldexp(1.0, e), math.ldexp(1.25, e)] if e > f.lowest + 2 else [math.ldexp(1.0, e)]
+    pairs = [(x, y) for x in values for y in values]
     a, b = (np.array([column], DTYPES[kind]) for column in zip(*pairs, strict=True))
     for operand, which in ((a, 0), (b, 1)):
-        scaled, flag = run(f"v_div_scale_{kind}", operand, b, a)
         wanted = [published_scale(kind, pair[which], pair[1], pair[0]) for pair in pairs]
+        scaled, flag = run(f"v_div_scale_{kind}", operand, b, a)
         assert [g for g, w in zip(bits(scaled), wanted, strict=True) if not same(kind, g, w[0])] == []
         assert flag.reshape(-1).tolist() == [w[1] for w in wanted]
+        for lane in range(len(pairs)):  # alone, so that no other lane forbids the short path
+            alone = [source[:, lane : lane + 1] for source in (operand, b, a)]
+            scaled, flag = run(f"v_div_scale_{kind}", *alone)
+            assert same(kind, bits(scaled)[0], wanted[lane][0])
+            assert bool(flag[0, 0]) == wanted[lane][1]
 
 
 @pytest.mark.parametrize("kind", KINDS)
