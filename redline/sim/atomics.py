@@ -5,6 +5,8 @@ Lanes of one instruction act one after another, lower waves and lanes first; har
 whose result depends on one is not portable. `act` is given how to fetch and store, so it serves global, flat, buffer
 and LDS alike.
 
+Floats keep denormals and round to nearest even here; what the hardware's L2 does with them is not verified.
+
 Sources: AMD's RDNA2 to RDNA4 instruction set manuals, "DS instructions" and "Flat, scratch and global".
 """
 
@@ -17,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from . import minmax
 from .floats import make_quiet
 from .op import Array
 
@@ -89,7 +92,14 @@ def _rows() -> dict[str, Atomic]:
             f"swap_b{bits}": Atomic(u, _swap),
             f"cmpswap_b{bits}": Atomic(u, _compare_swap, compares=True),
         }
-    rows["add_f32"] = Atomic(np.dtype(np.float32), _add_float)
+    for kind, dtype in (("f32", np.dtype(np.float32)), ("f64", np.dtype(np.float64))):
+        rows |= {
+            f"add_{kind}": Atomic(dtype, _add_float),
+            f"min_{kind}": Atomic(dtype, minmax.MIN_IEEE),
+            f"max_{kind}": Atomic(dtype, minmax.MAX_IEEE),
+            f"min_num_{kind}": Atomic(dtype, minmax.MIN_NUMBER),
+            f"max_num_{kind}": Atomic(dtype, minmax.MAX_NUMBER),
+        }
     return rows
 
 

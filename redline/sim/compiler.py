@@ -11,7 +11,7 @@ from .control import compile_control
 from .errors import UnsupportedInstruction
 from .lds import compile_lds
 from .operands import Parsed, ParseError, parse
-from .salu import compile_scalar
+from .scalar import compile_scalar
 from .smem import compile_smem
 from .step import Code, Context
 from .vector import compile_vector

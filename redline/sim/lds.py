@@ -52,7 +52,7 @@ STORES: dict[str, Shape] = {
     "b16_d16_hi": Shape(2, half=16),
 }
 _TWO = re.compile(r"ds_(load|store)_2addr_(stride64_)?b(32|64)$")
-_ATOMIC = re.compile(r"ds_([a-z]+?)(_rtn)?_([ubif](?:32|64))$")
+_ATOMIC = re.compile(r"ds_([a-z]+(?:_num)?)(_rtn)?_([ubif](?:32|64))$")
 # DS spelling -> spelling in ATOMICS
 _ATOMIC_NAMES = {"storexchg": "swap", "cmpstore": "cmpswap", "cmpst": "cmpswap"}
 # gfx10 has the value to compare with first and the new value second, gfx11 and gfx12 the other way round.

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scalar ALU instructions: semantics as pure functions on arrays [wave, 1], and their compilation.
+"""Scalar ALU instructions: semantics as pure functions on arrays [wave, 1], in one table.
 
 Sources: AMD's RDNA2, RDNA3 and RDNA4 instruction set manuals, chapters SOP1, SOP2, SOPC, SOPK. What SCC becomes is part
 of each row: `scc` "result" means result nonzero, "value" means the function returns it, "kept" that it stays.
-Jumps and waits are in `control.py`, scalar loads in `smem.py`, the functions of scalar floats in `salu_float.py`.
+Operands are compiled by `scalar.py`; jumps and waits are in `control.py`, scalar loads in `smem.py`, the functions of
+scalar floats in `salu_float.py`.
 """
 
 from __future__ import annotations
@@ -15,11 +16,7 @@ from typing import Any, Literal
 import numpy as np
 
 from .op import OPERAND_TYPES, Array
-from .operands import EXEC, Operand, Parsed, ParseError
-from .registers import Reader, Writer, check_width, reader, scalar_writer
 from .salu_float import SALU_FLOAT
-from .state import Front
-from .step import Code, Context
 
 Scc = Literal["kept", "result", "value"]
 
@@ -250,7 +247,7 @@ def _xnor(a: Array, b: Array) -> Array:
     return result
 
 
-def _identity(value: Array) -> Array:
+def identity(value: Array) -> Array:
     return value
 
 
@@ -258,7 +255,7 @@ def _select(a: Array, b: Array, scc: Array) -> Array:
     return np.where(scc, a, b)
 
 
-def _move_if(value: Array, old: Array, scc: Array) -> Array:
+def move_if(value: Array, old: Array, scc: Array) -> Array:
     return np.where(scc, value, old)
 
 
@@ -281,7 +278,7 @@ def _bit_set(value_of_bit: int) -> Callable[[Array, Array], Array]:
     return compute
 
 
-_LOGIC: dict[str, Callable[[Array, Array], Array]] = {
+LOGIC: dict[str, Callable[[Array, Array], Array]] = {
     "and": np.bitwise_and,
     "or": np.bitwise_or,
     "xor": np.bitwise_xor,
@@ -291,7 +288,7 @@ _LOGIC: dict[str, Callable[[Array, Array], Array]] = {
     "nor": _nor,
     "xnor": _xnor,
 }
-_COMPARE: dict[str, Callable[[Array, Array], Array]] = {
+COMPARE: dict[str, Callable[[Array, Array], Array]] = {
     "eq": np.equal,
     "lg": np.not_equal,
     "gt": np.greater,
@@ -304,12 +301,12 @@ _COMPARE: dict[str, Callable[[Array, Array], Array]] = {
 def _logic_rows() -> dict[str, Scalar]:
     rows: dict[str, Scalar] = {}
     for width in ("b32", "b64"):
-        for name, function in _LOGIC.items():
+        for name, function in LOGIC.items():
             rows[f"s_{name}_{width}"] = Scalar(width, (width, width), function, "result")
         rows |= {
-            f"s_mov_{width}": Scalar(width, (width,), _identity),
+            f"s_mov_{width}": Scalar(width, (width,), identity),
             f"s_not_{width}": Scalar(width, (width,), np.bitwise_not, "result"),
-            f"s_cmov_{width}": Scalar(width, (width,), _move_if, reads_scc=True, reads_dst=True),
+            f"s_cmov_{width}": Scalar(width, (width,), move_if, reads_scc=True, reads_dst=True),
             f"s_cselect_{width}": Scalar(width, (width, width), _select, reads_scc=True),
             f"s_lshl_{width}": Scalar(width, (width, "u32"), _shift(np.left_shift), "result"),
             f"s_lshr_{width}": Scalar(width, (width, "u32"), _shift(np.right_shift), "result"),
@@ -372,7 +369,7 @@ def _arithmetic_rows() -> dict[str, Scalar]:
     }
     for count in (1, 2, 3, 4):
         rows[f"s_lshl{count}_add_u32"] = Scalar("u32", u32, shift_left_add(count), "value")
-    for name, function in _COMPARE.items():
+    for name, function in COMPARE.items():
         for kind in ("u32", "i32"):
             rows[f"s_cmp_{name}_{kind}"] = Scalar(None, (kind, kind), function, "value")
     rows["s_cmp_eq_u64"] = Scalar(None, ("u64", "u64"), np.equal, "value")
@@ -390,146 +387,3 @@ def _float_rows() -> dict[str, Scalar]:
 
 
 SCALAR: dict[str, Scalar] = _logic_rows() | _arithmetic_rows() | _float_rows()
-
-# SOPK: the second source is a 16-bit immediate, printed unsigned; "i16" extends its sign, "u16" does not.
-_IMMEDIATE: dict[str, tuple[Scalar, str, bool]] = {
-    # name -> (operation, extension, destination is also the first source)
-    "s_movk_i32": (Scalar("i32", ("i32",), _identity), "i16", False),
-    "s_cmovk_i32": (Scalar("i32", ("i32",), _move_if, reads_scc=True, reads_dst=True), "i16", False),
-    "s_addk_co_i32": (SCALAR["s_add_co_i32"], "i16", True),
-    "s_mulk_i32": (SCALAR["s_mul_i32"], "i16", True),
-} | {
-    f"s_cmpk_{name}_{kind}": (SCALAR[f"s_cmp_{name}_{kind}"], kind.replace("32", "16"), True)
-    for name in _COMPARE
-    for kind in ("u32", "i32")
-}
-
-_SAVEEXEC = ("and", "or", "xor", "and_not1", "or_not1", "nand", "nor", "xnor", "and_not0", "or_not0")
-
-
-def compile_scalar(parsed: Parsed, context: Context) -> Code | None:
-    """The code of a scalar ALU instruction, None when the tables lack its name."""
-    if parsed.modifiers and parsed.name in SCALAR:
-        raise ParseError(f"modifier {next(iter(parsed.modifiers))!r} on a scalar instruction")
-    if parsed.name in _IMMEDIATE:
-        return Code(run=_immediate(parsed, *_IMMEDIATE[parsed.name]))
-    if "_saveexec_" in parsed.name:
-        return Code(run=_save_exec(parsed, context))
-    row = SCALAR.get(parsed.name)
-    if row is None:
-        return None
-    places = list(parsed.operands)
-    destination = places.pop(0) if row.dst is not None else None
-    return Code(run=_bind(row, destination, places))
-
-
-def _bind(row: Scalar, destination: Operand | None, sources: list[Operand]) -> Callable[[Front], None]:
-    if len(sources) != len(row.src):
-        raise ParseError(f"{len(sources)} sources where {len(row.src)} are expected")
-    readers = [_scalar_source(operand, kind) for operand, kind in zip(sources, row.src, strict=True)]
-    if destination is None or row.dst is None:
-        return _comparison(row.fn, readers)
-    if row.reads_dst:
-        readers.append(_scalar_source(destination, row.dst))
-    if row.reads_scc:
-        readers.append(lambda front: front.scc)
-    return _RUNS[row.scc](row.fn, readers, scalar_destination(destination, row.dst))
-
-
-def _scalar_source(operand: Operand, kind: str) -> Reader:
-    signed = (operand.neg or operand.abs) and not OPERAND_TYPES[kind].is_float
-    if operand.kind not in ("s", "const", "scc", "null") or signed:
-        raise ParseError(f"operand {operand.token!r} in a scalar instruction")
-    return reader(operand, kind)
-
-
-def scalar_destination(operand: Operand, kind: str) -> Writer:
-    """Where a scalar result goes: a register or pair of the right width, or nowhere."""
-    if operand.kind == "null":
-        return lambda front, value: None
-    if operand.kind != "s":
-        raise ParseError(f"destination {operand.token!r} of a scalar instruction")
-    check_width(operand, max(1, OPERAND_TYPES[kind].bits // 32))
-    return scalar_writer(operand, OPERAND_TYPES[kind])
-
-
-def _comparison(function: Callable[..., Any], readers: list[Reader]) -> Callable[[Front], None]:
-    def run(front: Front) -> None:
-        np.copyto(front.scc, function(*[read(front) for read in readers]))
-
-    return run
-
-
-def _run_kept(function: Callable[..., Any], readers: list[Reader], store: Writer) -> Callable[[Front], None]:
-    def run(front: Front) -> None:
-        store(front, function(*[read(front) for read in readers]))
-
-    return run
-
-
-def _run_result(function: Callable[..., Any], readers: list[Reader], store: Writer) -> Callable[[Front], None]:
-    def run(front: Front) -> None:
-        value = function(*[read(front) for read in readers])
-        store(front, value)
-        np.copyto(front.scc, value, casting="unsafe")  # nonzero
-
-    return run
-
-
-def _run_value(function: Callable[..., Any], readers: list[Reader], store: Writer) -> Callable[[Front], None]:
-    def run(front: Front) -> None:
-        value, scc = function(*[read(front) for read in readers])
-        store(front, value)
-        np.copyto(front.scc, scc)
-
-    return run
-
-
-_RUNS: dict[str, Callable[[Callable[..., Any], list[Reader], Writer], Callable[[Front], None]]] = {
-    "kept": _run_kept,
-    "result": _run_result,
-    "value": _run_value,
-}
-
-
-def _immediate(parsed: Parsed, row: Scalar, extension: str, two_address: bool) -> Callable[[Front], None]:
-    if len(parsed.operands) != 2:
-        raise ParseError("a register and an immediate are expected")
-    register, printed = parsed.operands
-    value = int(printed.token, 0) & 0xFFFF
-    if extension == "i16":
-        value -= value >> 15 << 16
-    constant = Operand(str(value), "const")
-    if row.dst is None:
-        return _bind(row, None, [register, constant])
-    return _bind(row, register, [register, constant] if two_address else [constant])
-
-
-def _save_exec(parsed: Parsed, context: Context) -> Callable[[Front], None]:
-    """The old EXEC goes to the destination, the new one combines source and old; SCC = new EXEC nonzero."""
-    operation, _, rest = parsed.name.removeprefix("s_").partition("_saveexec_")
-    width = f"b{context.wave}"
-    if operation not in _SAVEEXEC or rest != width or len(parsed.operands) != 2:
-        raise ParseError(f"{parsed.printed} in a wave of {context.wave} lanes")
-    destination, source = parsed.operands
-    fetch, store = _scalar_source(source, width), scalar_destination(destination, width)
-    exec_operand = Operand("exec", "s", EXEC, context.wave // 32)
-    fetch_exec, store_exec = reader(exec_operand, width), scalar_writer(exec_operand, OPERAND_TYPES[width])
-    combine = _save_exec_function(operation)
-
-    def run(front: Front) -> None:
-        old = fetch_exec(front).copy()
-        new = combine(fetch(front), old)
-        store(front, old)
-        store_exec(front, new)
-        np.copyto(front.scc, new, casting="unsafe")  # nonzero
-
-    return run
-
-
-def _save_exec_function(operation: str) -> Callable[[Array, Array], Array]:
-    """new = source OP old EXEC; the not0 forms negate the source, the not1 forms EXEC."""
-    if operation.endswith("_not0"):
-        inner = _LOGIC[operation.replace("_not0", "_not1")]
-        return lambda source, old: inner(old, source)
-    return _LOGIC[operation]
