@@ -11,6 +11,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from radiowave.bundle import BundleEntry as BundleEntry
+    from radiowave.bundle import unbundle as unbundle
     from radiowave.code_object import CodeObject as CodeObject
     from radiowave.code_object import KernelFacts as KernelFacts
     from radiowave.compile import CompileJob as CompileJob
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "Argument": "metadata",
+    "BundleEntry": "bundle",
     "CodeObject": "code_object",
     "CodeObjectError": "errors",
     "CompileJob": "compile",
@@ -51,6 +54,7 @@ _HOME = {
     "compile_many": "compile",
     "find_tools": "toolchain",
     "link": "linker",
+    "unbundle": "bundle",
 }
 
 __all__ = sorted(_HOME)

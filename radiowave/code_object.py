@@ -3,8 +3,8 @@
 
 The only reader of linked objects in the project but the software device's own loader. Believes nothing: the
 ELF header, the metadata note, the symbols, the segments and the descriptors must agree, and every
-disagreement is a `CodeObjectError` that says where. It never runs the bytes, and needs no GPU. Offload
-bundles are named and refused; who has one must take a code object out of it first.
+disagreement is a `CodeObjectError` that says where. It never runs the bytes, and needs no GPU. `CodeObject.parse`
+takes one object and names whatever else it meets; `CodeObject.read` takes it out of an offload bundle first.
 
 Sources: LLVM AMDGPUUsage, "ELF Code Object" and "Kernel Descriptor"; `elf.py`, `metadata.py`,
 `descriptor.py`.
@@ -16,11 +16,21 @@ import hashlib
 from dataclasses import dataclass, field
 
 from radiowave import elf as e
+from radiowave.bundle import BundleEntry, container_of, select, split_target, unbundle
 from radiowave.descriptor import DESCRIPTOR_ALIGN, DESCRIPTOR_BYTES, ENTRY_ALIGN, Descriptor, reserved_bits
 from radiowave.errors import CodeObjectError
 from radiowave.image import LoadImage
 from radiowave.metadata import Argument, KernelMetadata, Metadata, parse_metadata
-from radiowave.targets import CODE_OBJECT_VERSIONS, EF_AMDGPU_MACH, TARGETS, name_of_mach, target_of_mach
+from radiowave.targets import (
+    CODE_OBJECT_VERSIONS,
+    EF_AMDGPU_MACH,
+    OLD_ABI_VERSIONS,
+    TARGETS,
+    XNACK_TARGETS,
+    name_of_mach,
+    target_of_mach,
+    why_refused,
+)
 
 # EF_AMDGPU_FEATURE_XNACK_V4 and EF_AMDGPU_FEATURE_SRAMECC_V4 (LLVM ELF.h)
 _XNACK_SHIFT, _SRAMECC_SHIFT = 8, 10
@@ -31,7 +41,13 @@ _KNOWN_FLAGS = EF_AMDGPU_MACH | 3 << _XNACK_SHIFT | 3 << _SRAMECC_SHIFT
 # VersionMajor/MinorV4..V6)
 _METADATA_VERSIONS = {4: (1, 1), 5: (1, 2), 6: (1, 2)}
 
-_BUNDLE, _COMPRESSED_BUNDLE = b"__CLANG_OFFLOAD_BUNDLE__", b"CCOB"
+# What is passed by mistake, by its first bytes.
+_OTHER_FILES: dict[bytes, str] = {
+    b"BC\xc0\xde": "LLVM bitcode, as -emit-llvm and -fgpu-rdc write it",
+    b"!<arch>\n": "an archive",
+    b"\x10\xff\x10\xad": "an offload binary of clang-offload-packager",
+    b"\x03\x02#\x07": "SPIR-V",
+}
 
 
 @dataclass(frozen=True)
@@ -61,11 +77,17 @@ class KernelFacts:
     sgpr_count: int
     vgpr_spill_count: int
     sgpr_spill_count: int
+    language: str
+    kind: str
+    workgroup_hint: tuple[int, int, int] | None
 
 
 @dataclass(frozen=True)
 class CodeObject:
-    """One linked AMDGPU code object and everything that its kernels state about themselves."""
+    """One linked AMDGPU code object and everything that its kernels state about themselves.
+
+    `xnack` and `sramecc` are "unsupported", "any", "off" or "on", as the ELF header says.
+    """
 
     target: str
     code_object_version: int
@@ -78,13 +100,13 @@ class CodeObject:
 
     @classmethod
     def parse(cls, data: bytes) -> CodeObject:
-        """Read and check an object. Any fault raises `CodeObjectError`."""
+        """Read and check one linked object. Any fault, and any container, raises `CodeObjectError`."""
         data = bytes(data)
-        _refuse_bundles(data)
+        _refuse_other_files(data)
         elf = e.Elf(data)
         version = _version(elf)
-        target = _target(elf)
-        metadata = _metadata(elf, version, target)
+        target, xnack, sramecc = _target(elf)
+        metadata = _metadata(elf, version, _target_id(target, xnack, sramecc))
         image = LoadImage(elf)
         symbols = _Symbols(elf)
         kernels: dict[str, KernelFacts] = {}
@@ -96,12 +118,50 @@ class CodeObject:
             target=target,
             code_object_version=version,
             metadata_version=metadata.version,
-            xnack=_MODES[elf.flags >> _XNACK_SHIFT & 3],
-            sramecc=_MODES[elf.flags >> _SRAMECC_SHIFT & 3],
+            xnack=xnack,
+            sramecc=sramecc,
             sha256=hashlib.sha256(data).hexdigest(),
             kernels=kernels,
             data=data,
         )
+
+    @classmethod
+    def read(cls, data: bytes, target: str | None = None) -> CodeObject:
+        """Read the object for a target (a target id such as "gfx1201" or "gfx1010:xnack-") out of any container.
+
+        A container is a clang offload bundle, compressed or not, several of them, or a host's ELF file that holds
+        them; without a target there must be exactly one code object in it. An object by itself is read as it is.
+        Raises `CodeObjectError`, and `UnsupportedTarget` for a target that is not on the list.
+        """
+        data = bytes(data)
+        if container_of(data) is None:
+            found = cls.parse(data)
+            if target is not None:
+                found.check_target(target, "code object")
+            return found
+        entry = select(unbundle(data), target)
+        found = cls.parse(entry.data)
+        found.check_entry(entry)
+        return found
+
+    def check_entry(self, entry: BundleEntry) -> None:
+        """Raise `CodeObjectError` when a bundle's entry calls the object something that it is not."""
+        if entry.target is not None:
+            named = ":".join((entry.target, *entry.features))
+            self.check_target(named, f"entry {entry.id}")
+
+    def check_target(self, target: str, where: str) -> None:
+        """Raise `CodeObjectError` unless the object is for this target id; a feature not named may be on or off."""
+        wanted, features = split_target(target)
+        mine = {"xnack": self.xnack, "sramecc": self.sramecc}
+        differing = [f for f in features if mine.get(f[:-1]) not in ("any", "on" if f[-1] == "+" else "off")]
+        if wanted != self.target or differing:
+            raise _refused("RW0317", where, self.target_id, target, f"compile for {target}, or name the right target")
+
+    @property
+    def target_id(self) -> str:
+        """Target and the features that are fixed, such as "gfx1010:xnack-"."""
+        return _target_id(self.target, self.xnack, self.sramecc)
 
     def kernel(self, name: str) -> KernelFacts:
         """A kernel by name, with or without `.kd`."""
@@ -134,21 +194,15 @@ class _Symbols:
                 self.named[symbol.name] = symbol
 
 
-def _refuse_bundles(data: bytes) -> None:
-    if data.startswith(_BUNDLE):
-        seen = "a clang offload bundle"
-    elif data.startswith(_COMPRESSED_BUNDLE):
-        seen = f"a compressed clang offload bundle (CCOB v{int.from_bytes(data[4:6], 'little')})"
-    else:
-        return
-    raise _refused(
-        "RW0312",
-        "file offset 0",
-        seen,
-        "one linked ELF code object",
-        "compile with --no-gpu-bundle-output, or take the object of one target out of the bundle with "
-        "clang-offload-bundler --unbundle --type=o --targets=hipv4-amdgcn-amd-amdhsa--<target>",
-    )
+def _refuse_other_files(data: bytes) -> None:
+    container = container_of(data)
+    if container is not None:
+        do = "take one code object out of it: radiowave.unbundle, or CodeObject.read with a target"
+        raise _refused("RW0312", "file offset 0", container, "one linked ELF code object", do)
+    for magic, name in _OTHER_FILES.items():
+        if data.startswith(magic):
+            do = "compile to a linked code object: clang --offload-device-only --no-gpu-bundle-output"
+            raise _refused("RW0301", "file offset 0", name, "one linked ELF code object", do)
 
 
 def _version(elf: e.Elf) -> int:
@@ -169,22 +223,36 @@ def _version(elf: e.Elf) -> int:
         if elf.ident[8] == abi_version:
             return version
     allowed = ", ".join(f"{abi} (v{version})" for version, abi in CODE_OBJECT_VERSIONS.items())
+    seen = OLD_ABI_VERSIONS.get(elf.ident[8], str(elf.ident[8]))
     do = "compile with -mcode-object-version=5"
-    raise _refused("RW0304", "ELF header byte 8 (ABI version)", str(elf.ident[8]), allowed, do)
+    raise _refused("RW0304", "ELF header byte 8 (ABI version)", seen, allowed, do)
 
 
-def _target(elf: e.Elf) -> str:
+def _target(elf: e.Elf) -> tuple[str, str, str]:
+    """The GPU, and the modes of its XNACK and SRAMECC."""
     mach = elf.flags & EF_AMDGPU_MACH
     target = target_of_mach(mach)
     if target is None:
-        do = "compile for one of these targets"
-        raise _refused("RW0305", "ELF header e_flags", name_of_mach(mach), " ".join(TARGETS), do)
+        seen = f"{name_of_mach(mach)}{why_refused(mach)}"
+        raise _refused("RW0305", "ELF header e_flags", seen, " ".join(TARGETS), "compile for one of these targets")
     if elf.flags & ~_KNOWN_FLAGS:
         raise _refused("RW0305", "ELF header e_flags", f"{elf.flags:#x}", f"bits {_KNOWN_FLAGS:#x} alone")
-    return target
+    xnack, sramecc = (_MODES[elf.flags >> shift & 3] for shift in (_XNACK_SHIFT, _SRAMECC_SHIFT))
+    has_xnack = target in XNACK_TARGETS
+    if sramecc != "unsupported" or (xnack != "unsupported" and not has_xnack):
+        seen = f"xnack {xnack}, sramecc {sramecc} for {target}"
+        allowed = f"sramecc unsupported{'' if has_xnack else ', xnack unsupported'}: {target} lacks it"
+        raise _refused("RW0318", "ELF header e_flags", seen, allowed)
+    return target, xnack, sramecc
 
 
-def _metadata(elf: e.Elf, version: int, target: str) -> Metadata:
+def _target_id(target: str, xnack: str, sramecc: str) -> str:
+    signs = {"on": "+", "off": "-"}
+    modes = (("sramecc", sramecc), ("xnack", xnack))
+    return target + "".join(f":{name}{signs[mode]}" for name, mode in modes if mode in signs)
+
+
+def _metadata(elf: e.Elf, version: int, target_id: str) -> Metadata:
     notes = [n for n in elf.notes() if n.owner == b"AMDGPU" and n.type == e.NT_AMDGPU_METADATA]
     if len(notes) != 1:
         raise _refused("RW0308", "notes", f"{len(notes)} AMDGPU metadata notes", "one")
@@ -193,10 +261,10 @@ def _metadata(elf: e.Elf, version: int, target: str) -> Metadata:
         seen = f"{metadata.version[0]}.{metadata.version[1]}"
         wanted = "{}.{}".format(*_METADATA_VERSIONS[version])
         raise _refused("RW0308", "metadata amdhsa.version", seen, f"{wanted} (code object v{version})")
-    named = metadata.target.rsplit("--", 1)[-1].split(":")[0]
-    if metadata.target and named != target:
+    # The triple "amdgcn-amd-amdhsa-", an environment that is mostly empty, "-", the target id.
+    if metadata.target and metadata.target.split("-", 4)[-1] != target_id:
         seen = metadata.target[:200]
-        raise _refused("RW0308", "metadata amdhsa.target", seen, f"{target}, as the ELF header says")
+        raise _refused("RW0308", "metadata amdhsa.target", seen, f"{target_id}, as the ELF header says")
     return metadata
 
 
@@ -231,6 +299,9 @@ def _kernel(row: KernelMetadata, image: LoadImage, symbols: _Symbols) -> KernelF
         sgpr_count=row.sgpr_count,
         vgpr_spill_count=row.vgpr_spill_count,
         sgpr_spill_count=row.sgpr_spill_count,
+        language=row.language,
+        kind=row.kind,
+        workgroup_hint=row.workgroup_hint,
     )
 
 

@@ -42,6 +42,11 @@ NHDR = struct.Struct("<III")
 MAX_FILE_BYTES = 1 << 30
 # Mangled names of templates run to a few thousand characters.
 MAX_NAME_BYTES = 16384
+# Rows of one table. The largest libraries have some ten thousand kernels in one object, with two symbols each.
+MAX_ROWS = 1 << 20
+# Names may share their ends, and tables their bytes; an object that repeats more than this is damage, and would cost
+# memory without end.
+MAX_REPETITION = 4
 
 
 @dataclass(frozen=True)
@@ -111,6 +116,7 @@ class Elf:
 
     def __init__(self, data: bytes) -> None:
         self.data = data
+        self._budget = MAX_REPETITION * len(data) + MAX_NAME_BYTES
         if len(data) > MAX_FILE_BYTES:
             raise self.error("RW0313", "file", f"{len(data):,} bytes", f"up to {MAX_FILE_BYTES:,} bytes")
         if data[:4] != MAGIC:
@@ -130,12 +136,23 @@ class Elf:
             code, where=where, seen=seen, allowed=allowed, do=do or "rebuild or copy the object again"
         )
 
-    def bytes_at(self, offset: int, nbytes: int, where: str) -> bytes:
-        """Bytes of the file, or an error that names the table they belong to."""
+    def check_range(self, offset: int, nbytes: int, where: str) -> None:
+        """An error that names the table when these bytes are not all in the file."""
         if offset + nbytes > len(self.data):
             seen = f"bytes {offset:#x}..{offset + nbytes:#x}"
             raise self.error("RW0307", where, seen, f"inside the file of {len(self.data):#x} bytes")
+
+    def bytes_at(self, offset: int, nbytes: int, where: str) -> bytes:
+        """Bytes of the file, or an error that names the table they belong to."""
+        self.check_range(offset, nbytes, where)
         return self.data[offset : offset + nbytes]
+
+    def spend(self, nbytes: int, where: str) -> None:
+        """Count bytes that are kept, names and notes; an object that names its own bytes over and over is refused."""
+        self._budget -= nbytes
+        if self._budget < 0:
+            allowed = f"{MAX_REPETITION} times the file's {len(self.data):,} bytes in names and notes"
+            raise self.error("RW0313", where, "more", allowed)
 
     def section_bytes(self, section: Section) -> bytes:
         """The file bytes of a section."""
@@ -165,12 +182,14 @@ class Elf:
 
     def _notes_at(self, offset: int, nbytes: int) -> Iterator[Note]:
         raw, at = self.bytes_at(offset, nbytes, "notes"), 0
+        self.spend(nbytes // 16, "notes")  # reading them costs time, though small ones leave nothing behind
         while at + NHDR.size <= len(raw):
             owner_bytes, payload_bytes, kind = NHDR.unpack_from(raw, at)
             payload_at = at + NHDR.size + _up(owner_bytes, 4)
             if payload_at + payload_bytes > len(raw):
                 seen = f"owner of {owner_bytes:,} and payload of {payload_bytes:,} bytes"
                 raise self.error("RW0307", f"note at {offset + at:#x}", seen, f"{len(raw) - at:,} bytes left")
+            self.spend(payload_bytes + owner_bytes, f"note at {offset + at:#x}")
             owner = raw[at + NHDR.size : at + NHDR.size + owner_bytes].rstrip(b"\0")
             yield Note(owner, kind, raw[payload_at : payload_at + payload_bytes])
             at = payload_at + _up(payload_bytes, 4)
@@ -179,6 +198,8 @@ class Elf:
         if table.entry_bytes != layout.size or table.nbytes % layout.size:
             seen = f"{table.nbytes} bytes in rows of {table.entry_bytes}"
             raise self.error("RW0307", where, seen, f"rows of {layout.size} bytes")
+        if table.nbytes > MAX_ROWS * layout.size:
+            raise self.error("RW0313", where, f"{table.nbytes // layout.size:,} rows", f"up to {MAX_ROWS:,}")
         return list(layout.iter_unpack(self.section_bytes(table)))
 
     def _linked_strings(self, table: Section) -> bytes:
@@ -213,6 +234,7 @@ def _name(elf: Elf, strings: bytes, at: int, where: str) -> str:
     if end < 0:
         seen = f"a name at {at:#x} without an end"
         raise elf.error("RW0307", where, seen, f"below {MAX_NAME_BYTES} bytes, inside {len(strings):#x} bytes")
+    elf.spend(end - at, where)
     # A mangled name is ASCII; whatever else stands there must still print.
     return strings[at:end].decode("utf-8", errors="backslashreplace")
 

@@ -6,7 +6,7 @@
     RadiowaveError               code, where, seen, allowed, do
     ├── ToolchainError     RW01   a compiler or disassembler is missing, failed, died or ran out of time
     ├── UnsupportedTarget  RW02   a GPU name or wave size that is not on the list
-    ├── CodeObjectError    RW03   bytes that are not a usable, linked AMDGPU code object
+    ├── CodeObjectError    RW03   bytes that are not a usable, linked AMDGPU code object, nor a bundle of them
     └── LinkError          RW04   a relocatable object that the linker refuses
 
 A message has four parts: where, what was seen, what is allowed, what to do. The code is stable; `CODES` has
@@ -40,6 +40,10 @@ CODES: dict[str, str] = {
     "RW0312": "an offload bundle, not one code object",
     "RW0313": "larger than the limits of the reader",
     "RW0314": "no such kernel",
+    "RW0315": "a damaged offload bundle",
+    "RW0316": "a compressed offload bundle, and nothing to unpack it with",
+    "RW0317": "no code object for the target, or more than one",
+    "RW0318": "a target feature that the GPU does not have",
     "RW0401": "a relocation type that the linker does not know",
     "RW0402": "a symbol that nothing defines",
     "RW0403": "a section that the linker does not place",

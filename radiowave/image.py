@@ -27,7 +27,7 @@ class LoadImage:
             if segment.address < end or segment.file_bytes > segment.memory_bytes:
                 allowed = f"at or above {end:#x}, no more bytes in the file than in memory"
                 raise self._misplaced(segment, allowed)
-            elf.bytes_at(segment.offset, segment.file_bytes, f"segment at {segment.address:#x}")
+            elf.check_range(segment.offset, segment.file_bytes, f"segment at {segment.address:#x}")
             end = segment.address + segment.memory_bytes
             if end > MAX_IMAGE_BYTES:
                 raise self._misplaced(segment, f"below {MAX_IMAGE_BYTES:#x}")

@@ -16,51 +16,18 @@ from typing import Any
 import msgpack
 
 from radiowave.errors import CodeObjectError
+from radiowave.value_kinds import VALUE_KINDS
 
 # Far above what compilers write; a larger number is damage, and would make a loader reserve that much.
 MAX_KERNARG_BYTES = 1 << 20
 MAX_KERNELS = 1 << 16
+# Some 2 KiB a kernel. A document may take 70 times its size in memory.
+MAX_NOTE_BYTES = 32 << 20
 U32 = 0xFFFFFFFF
-
-# LLVM AMDGPUUsage, kernel argument metadata, `.value_kind`.
-VALUE_KINDS = frozenset(
-    (
-        "by_value",
-        "global_buffer",
-        "dynamic_shared_pointer",
-        "sampler",
-        "image",
-        "pipe",
-        "queue",
-        "hidden_none",
-        "hidden_global_offset_x",
-        "hidden_global_offset_y",
-        "hidden_global_offset_z",
-        "hidden_printf_buffer",
-        "hidden_hostcall_buffer",
-        "hidden_default_queue",
-        "hidden_completion_action",
-        "hidden_multigrid_sync_arg",
-        "hidden_block_count_x",
-        "hidden_block_count_y",
-        "hidden_block_count_z",
-        "hidden_group_size_x",
-        "hidden_group_size_y",
-        "hidden_group_size_z",
-        "hidden_remainder_x",
-        "hidden_remainder_y",
-        "hidden_remainder_z",
-        "hidden_grid_dims",
-        "hidden_heap_v1",
-        "hidden_dynamic_lds_size",
-        "hidden_private_base",
-        "hidden_shared_base",
-        "hidden_queue_ptr",
-    )
-)
 
 ADDRESS_SPACES = frozenset(("private", "global", "constant", "local", "generic", "region"))
 ACCESSES = frozenset(("read_only", "write_only", "read_write"))
+KERNEL_KINDS = frozenset(("normal", "init", "fini"))
 
 
 @dataclass(frozen=True)
@@ -68,7 +35,9 @@ class Argument:
     """One kernel argument, explicit or hidden, where the compiler put it.
 
     `kind` is the metadata's `.value_kind` as written; `is_known` is False for one that is on no list of ours.
-    `access` is what LLVM inferred about a pointer (`.actual_access`), None where it inferred nothing.
+    `access` is what LLVM inferred about a pointer (`.actual_access`), None where it inferred nothing;
+    `declared_access` is what the source says about an image or a pipe (`.access`). `type_name` is the source's, empty
+    where the compiler left it out; HIP does, OpenCL does not.
     """
 
     name: str
@@ -77,6 +46,13 @@ class Argument:
     kind: str
     address_space: str | None
     access: str | None
+    type_name: str = ""
+    declared_access: str | None = None
+    pointee_align: int | None = None
+    is_const: bool = False
+    is_restrict: bool = False
+    is_volatile: bool = False
+    is_pipe: bool = False
 
     @property
     def is_hidden(self) -> bool:
@@ -91,7 +67,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class KernelMetadata:
-    """What the note says about one kernel."""
+    """What the note says about one kernel. `kind` is normal, or init or fini for module constructors, destructors."""
 
     name: str
     symbol: str
@@ -109,6 +85,9 @@ class KernelMetadata:
     sgpr_count: int
     vgpr_spill_count: int
     sgpr_spill_count: int
+    language: str
+    kind: str
+    workgroup_hint: tuple[int, int, int] | None
 
 
 @dataclass(frozen=True)
@@ -122,6 +101,8 @@ class Metadata:
 
 def unpack_document(payload: bytes) -> object:
     """The note's msgpack document as it is; nothing in it is checked."""
+    if len(payload) > MAX_NOTE_BYTES:
+        raise _malformed("metadata note", f"{len(payload):,} bytes", f"up to {MAX_NOTE_BYTES:,}")
     try:
         document: object = msgpack.unpackb(payload)
     except (ValueError, TypeError, OverflowError, RecursionError, msgpack.UnpackException) as error:
@@ -145,7 +126,6 @@ def _kernel(row: _Map) -> KernelMetadata:
     name = row.value(".name", str)
     row.where = f"metadata of kernel {name[:200]!r}"
     kernarg_bytes = row.integer(".kernarg_segment_size", most=MAX_KERNARG_BYTES)
-    required = row.integers(".reqd_workgroup_size", 3, default=None)
     return KernelMetadata(
         name=name,
         symbol=row.value(".symbol", str),
@@ -156,18 +136,21 @@ def _kernel(row: _Map) -> KernelMetadata:
         private_bytes=row.integer(".private_segment_fixed_size"),
         arguments=_arguments(row, kernarg_bytes),
         max_workgroup=row.integer(".max_flat_workgroup_size"),
-        required_workgroup=(required[0], required[1], required[2]) if required else None,
+        required_workgroup=row.triple(".reqd_workgroup_size"),
         has_uniform_workgroups=bool(row.integer(".uniform_work_group_size", default=0)),
         uses_dynamic_stack=row.value(".uses_dynamic_stack", bool, default=None),
         vgpr_count=row.integer(".vgpr_count"),
         sgpr_count=row.integer(".sgpr_count"),
         vgpr_spill_count=row.integer(".vgpr_spill_count", default=0),
         sgpr_spill_count=row.integer(".sgpr_spill_count", default=0),
+        language=row.value(".language", str, default=""),
+        kind=row.word(".kind", KERNEL_KINDS) or "normal",
+        workgroup_hint=row.triple(".workgroup_size_hint"),
     )
 
 
 def _power_of_two(row: _Map, key: str) -> int:
-    value = row.integer(key, most=4096)
+    value: int = row.integer(key, most=4096)
     if value == 0 or value & (value - 1):
         raise _malformed(f"{row.where} {key}", str(value), "a power of two up to 4096")
     return value
@@ -187,17 +170,27 @@ def _arguments(row: _Map, kernarg_bytes: int) -> tuple[Argument, ...]:
 
 
 def _argument(row: _Map, kernarg_bytes: int) -> Argument:
-    offset, size = row.integer(".offset"), row.integer(".size")
+    offset, size, kind = row.integer(".offset"), row.integer(".size"), row.value(".value_kind", str)
     if size == 0 or offset + size > kernarg_bytes:
         seen = f"offset {offset}, size {size}"
         raise _malformed(row.where, seen, f"inside the kernarg segment of {kernarg_bytes} bytes")
+    known = VALUE_KINDS.get(kind)
+    if known is not None and known.nbytes not in (None, size):
+        raise _malformed(row.where, f"{kind} of {size} bytes", f"{known.nbytes} bytes")
     return Argument(
         name=row.value(".name", str, default=""),
         offset=offset,
         size=size,
-        kind=row.value(".value_kind", str),
+        kind=kind,
         address_space=row.word(".address_space", ADDRESS_SPACES),
         access=row.word(".actual_access", ACCESSES),
+        type_name=row.value(".type_name", str, default=""),
+        declared_access=row.word(".access", ACCESSES),
+        pointee_align=row.integer(".pointee_align") if ".pointee_align" in row.raw else None,
+        is_const=row.value(".is_const", bool, default=False),
+        is_restrict=row.value(".is_restrict", bool, default=False),
+        is_volatile=row.value(".is_volatile", bool, default=False),
+        is_pipe=row.value(".is_pipe", bool, default=False),
     )
 
 
@@ -237,6 +230,11 @@ class _Map:
         if len(values) != count or any(type(v) is not int or not 0 <= v <= U32 for v in values):
             raise _malformed(f"{self.where} {key}", f"{values!r}"[:200], f"{count} integers")
         return values
+
+    def triple(self, key: str) -> tuple[int, int, int] | None:
+        """Three integers, or None where the key is absent."""
+        values = self.integers(key, 3, default=None)
+        return (values[0], values[1], values[2]) if values else None
 
     def word(self, key: str, allowed: frozenset[str]) -> str | None:
         """One of a list of words, or None where the key is absent."""

@@ -6,7 +6,7 @@ here before they reach LLVM, because LLVM ends the process at a CPU name it does
 registers and packets are is not known here; the encoders have that.
 
 Source of the machine numbers: LLVM 22, `llvm/include/llvm/BinaryFormat/ELF.h`, enumerators
-`EF_AMDGPU_MACH_AMDGCN_*`.
+`EF_AMDGPU_MACH_AMDGCN_*`; the newest of the refused ones LLVM 23, `llvm/test/CodeGen/AMDGPU/elf-header-flags-mach.ll`.
 """
 
 from __future__ import annotations
@@ -49,14 +49,22 @@ REFUSED: dict[str, int] = {
     "gfx90c": 0x32,
     "gfx942": 0x4C,
     "gfx950": 0x4F,
+    "gfx1154": 0x57,
+    "gfx1170": 0x5D,
+    "gfx1171": 0x5E,
+    "gfx1172": 0x5C,
     "gfx1250": 0x49,
     "gfx1251": 0x5A,
+    "gfx1310": 0x50,
     "gfx9-generic": 0x51,
+    "gfx9-4-generic": 0x5F,
     "gfx10-1-generic": 0x52,
     "gfx10-3-generic": 0x53,
     "gfx11-generic": 0x54,
+    "gfx11-7-generic": 0x62,
     "gfx12-generic": 0x59,
-    "gfx9-4-generic": 0x5F,
+    "gfx12-5-generic": 0x5B,
+    "gfx13-generic": 0x63,
 }
 
 # The only targets of the list with a selectable XNACK mode (LLVM AMDGPUUsage, table of processors).
@@ -66,6 +74,13 @@ WAVES = (32, 64)
 
 # code object version -> EI_ABIVERSION (LLVM AMDGPUUsage, "ELF Header": ELFABIVERSION_AMDGPU_HSA_V4..V6)
 CODE_OBJECT_VERSIONS: dict[int, int] = {4: 2, 5: 3, 6: 4}
+
+# EI_ABIVERSION of what LLVM writes no longer: read by ROCr, refused here. Their headers say less (v3 has no `any` for a
+# feature, and no target in the metadata), and no compiler that could be tested writes them.
+OLD_ABI_VERSIONS: dict[int, str] = {
+    0: "0 (code object v2, which LLVM gave up in release 18)",
+    1: "1 (code object v3, which LLVM gave up in release 18)",
+}
 
 _TARGET_OF_MACH = {mach: name for name, mach in TARGETS.items()}
 _REFUSED_OF_MACH = {mach: name for name, mach in REFUSED.items()}
@@ -110,6 +125,13 @@ def check_code_object_version(version: int, *, where: str) -> None:
 def target_of_mach(mach: int) -> str | None:
     """The supported target with this machine number, or None."""
     return _TARGET_OF_MACH.get(mach)
+
+
+def why_refused(mach: int) -> str:
+    """Why a machine number that LLVM knows is refused, as the end of a message; empty where the list says it all."""
+    if _REFUSED_OF_MACH.get(mach, "").endswith("-generic"):
+        return ": a generic target stands for several GPUs, and code is accepted only for a GPU that it names"
+    return ""
 
 
 def name_of_mach(mach: int) -> str:

@@ -15,6 +15,7 @@ import pytest
 from elftools.elf.elffile import ELFFile
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from redline_fuzz.bundles import host_elf
 
 from radiowave import CodeObject, CodeObjectError, CompileJob, compile_ir, compile_many, image
 from radiowave import elf as e
@@ -190,8 +191,15 @@ def _segment(index: int, at: int, layout: str, value: int) -> Callable[[bytes], 
 REFUSED: list[tuple[str, Callable[[bytes], bytes], str, str]] = [
     ("empty", lambda data: b"", "RW0301", "bytes none"),
     ("text", lambda data: b"define void @f()", "RW0301", "bytes 64 65 66 69"),
-    ("bundle", lambda data: b"__CLANG_OFFLOAD_BUNDLE__" + data, "RW0312", "a clang offload bundle"),
-    ("compressed", lambda data: b"CCOB\x03\x00\x01\x00" + data, "RW0312", "(CCOB v3)"),
+    ("bundle", lambda data: b"__CLANG_OFFLOAD_BUNDLE__" + data, "RW0312", "clang offload bundle"),
+    (
+        "compressed",
+        lambda data: b"CCOB\x03\x00\x01\x00" + data,
+        "RW0312",
+        "compressed clang offload bundle (CCOB v3, zstd)",
+    ),
+    ("bundle in a host file", lambda data: host_elf(data), "RW0312", "host ELF file with section .hip_fatbin"),
+    ("bitcode", lambda data: b"BC\xc0\xde" + data, "RW0301", "LLVM bitcode"),
     ("32 bits", _word(4, "<B", 1), "RW0302", "01 01 01"),
     ("big endian", _word(5, "<B", 2), "RW0302", "02 02 01"),
     ("x86-64", _word(18, "<H", 62), "RW0303", "machine 62: not an AMDGPU object"),
@@ -203,9 +211,18 @@ REFUSED: list[tuple[str, Callable[[bytes], bytes], str, str]] = [
         "not linked; allowed: a linked one; do: link it: radiowave.link, or ld.lld",
     ),
     ("executable", _word(16, "<H", 2), "RW0302", "e_type: 2"),
-    ("version 3", _word(8, "<B", 1), "RW0304", "1; allowed: 2 (v4), 3 (v5), 4 (v6)"),
+    ("version 2", _word(8, "<B", 0), "RW0304", "code object v2, which LLVM gave up in release 18"),
+    ("version 3", _word(8, "<B", 1), "RW0304", "code object v3, which LLVM gave up in release 18); allowed: 2 (v4), 3"),
+    ("version 7", _word(8, "<B", 5), "RW0304", "5; allowed: 2 (v4), 3 (v5), 4 (v6)"),
     ("gfx1250", _word(48, "<I", 0x49), "RW0305", "gfx1250 (machine 0x49)"),
-    ("generic", _word(48, "<I", 0x59), "RW0305", "gfx12-generic (machine 0x59)"),
+    (
+        "generic",
+        _word(48, "<I", 0x59),
+        "RW0305",
+        "gfx12-generic (machine 0x59): a generic target stands for several GPUs",
+    ),
+    ("xnack", _word(48, "<I", 0x34E), "RW0318", "xnack on, sramecc unsupported for gfx1201"),
+    ("sramecc", _word(48, "<I", 0xC4E), "RW0318", "sramecc on for gfx1201; allowed: sramecc unsupported, xnack unsupp"),
     ("unknown GPU", _word(48, "<I", 0xFE), "RW0305", "unknown GPU (machine 0xfe)"),
     ("generic version", _word(48, "<I", 0x0100004E), "RW0305", "0x100004e"),
     ("another GPU", _word(48, "<I", 0x48), "RW0308", "gfx1201; allowed: gfx1200"),
