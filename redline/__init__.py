@@ -36,7 +36,7 @@ from .errors import (
 if TYPE_CHECKING:
     from .device import Device, DeviceBuffer, open
     from .fences import Fence, Fences, derive
-    from .graph import Graph, Launch
+    from .graph import Graph
     from .hazards import Hazard
     from .kernarg import (
         ArgumentWarning,
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         u64,
     )
     from .kernel import Argument, Certificate, Kernel, Module, load
+    from .launch import Launch
     from .plan import Plan
     from .program import Program, lower
     from .ranges import Access, Buffer, View, access, read, update, write
@@ -68,7 +69,8 @@ _HOMES = {
     "ranges": ("Access", "Buffer", "View", "access", "read", "update", "write"),
     "device": ("Device", "DeviceBuffer", "open"),
     "fences": ("Fence", "Fences", "derive"),
-    "graph": ("Graph", "Launch"),
+    "graph": ("Graph",),
+    "launch": ("Launch",),
     "hazards": ("Hazard",),
     "kernarg": (
         *("ArgumentWarning", "Scalar", "Slot", "slot"),

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from radiowave import errors as radiowave_errors
+
 from . import __version__
-from .errors import CODES, HsaError, RedlineError
+from .errors import CODES, RedlineError
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -24,6 +27,9 @@ if TYPE_CHECKING:
 
 OK, MISMATCH, USAGE, NO_GPU = 0, 1, 2, 3
 
+#: Codes that are not findings: an unknown target or device name is usage; no runtime or no such GPU is "no GPU".
+_EXIT_CODES = {"RL0301": USAGE, "RL0911": USAGE, "RL0901": NO_GPU, "RL0902": NO_GPU, "RL0903": NO_GPU}
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of the console script."""
@@ -31,10 +37,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     run = {"demo": _demo, "doctor": _doctor, "explain": _explain}[arguments.command]
     try:
         return run(arguments)
-    except HsaError as error:
-        return _complain(error, NO_GPU)
-    except RedlineError as error:
-        return _complain(error, MISMATCH)
+    except (RedlineError, radiowave_errors.RadiowaveError) as error:
+        return _complain(error, _EXIT_CODES.get(error.code, MISMATCH))
+    except BrokenPipeError:
+        # The reader of our output went away, as `head` does. Python would complain once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return MISMATCH
 
 
 def _complain(error: Exception, code: int) -> int:
@@ -67,9 +75,15 @@ def _parser() -> argparse.ArgumentParser:
         "doctor",
         help="what was found, where it was looked for, why GPU paths are off",
         description="Versions, targets, disassembler, compilers and HSA library, for bug reports.",
+        epilog="Example: redline doctor --json > report.json. Exit code 0, whatever was found.",
     )
     doctor.add_argument("--json", action="store_true", help="print JSON")
-    explain = commands.add_parser("explain", help="what an error code means", description="Explain an error code.")
+    explain = commands.add_parser(
+        "explain",
+        help="what an error code means",
+        description="Explain an error code of Redline (RL) or Radiowave (RW).",
+        epilog="Example: redline explain RL0201. Exit code 2 for a code that does not exist.",
+    )
     explain.add_argument("code", metavar="RL0101")
     return parser
 
@@ -86,7 +100,6 @@ def _demo(arguments: argparse.Namespace) -> int:
             tell = partial(_tell, bar, task, name)
             with open_device(name) as device:
                 results.append(demo.run(device, arguments.wave, progress=tell))
-            bar.update(task, total=1, completed=1)
     if arguments.json:
         print(json.dumps({"schema": 1, "targets": {r.target: r.as_json() for r in results}}, indent=2))
     else:
@@ -94,16 +107,16 @@ def _demo(arguments: argparse.Namespace) -> int:
     return OK if all(result.exact for result in results) else MISMATCH
 
 
-def _tell(bar: Progress, task: TaskID, name: str, what: str) -> None:
-    bar.update(task, description=f"{name} {what}")
+def _tell(bar: Progress, task: TaskID, name: str, what: str, done: int, total: int) -> None:
+    bar.update(task, description=f"{name} {what}", completed=done, total=total)
 
 
 def _progress(*, quiet: bool) -> AbstractContextManager[Progress]:
     """A bar on stderr: stdout is for results."""
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     return Progress(*columns, console=Console(stderr=True), disable=quiet or not sys.stderr.isatty())
 
 
@@ -147,27 +160,30 @@ def _doctor(arguments: argparse.Namespace) -> int:
     return OK
 
 
-def _flat(value: Any, indent: str = "") -> list[str]:
-    """Nested data as indented lines."""
+def _flat(report: Any, indent: str = "") -> list[str]:
+    """Nested data as indented lines: short words side by side, everything else one a line."""
     lines: list[str] = []
-    for key, item in value.items() if isinstance(value, dict) else enumerate(value):
-        if isinstance(item, dict) or (isinstance(item, list) and any(isinstance(i, dict | list) for i in item)):
-            lines += [f"{indent}{key}:", *_flat(item, indent + "  ")]
+    for key, item in report.items() if isinstance(report, dict) else enumerate(report):
+        name = f"{indent}{key}:" if isinstance(report, dict) else f"{indent}-"
+        if isinstance(item, dict | list | tuple) and not _are_words(item):
+            lines += [name, *_flat(item, indent + "  ")]
         else:
-            text = (
-                " ".join(map(str, item)) if isinstance(item, list) else "not installed" if item is None else str(item)
-            )
-            lines.append(f"{indent}{key}: {text}")
+            text = " ".join(item) if isinstance(item, list | tuple) else "none" if item is None else str(item)
+            lines.append(f"{name} {text}")
     return lines
+
+
+def _are_words(items: object) -> bool:
+    return isinstance(items, list | tuple) and all(isinstance(item, str) and " " not in item for item in items)
 
 
 def _explain(arguments: argparse.Namespace) -> int:
     code = arguments.code.upper()
-    if code not in CODES:
-        print(
-            f"redline: no error code {arguments.code!r}; codes run from {min(CODES)} to {max(CODES)}", file=sys.stderr
-        )
+    known = {**CODES, **radiowave_errors.CODES}
+    if code not in known:
+        print(f"redline: no error code {arguments.code!r}; known: {' '.join(known)}", file=sys.stderr)
         return USAGE
-    owner = next(cls.__name__ for cls in RedlineError.__subclasses__() if code.startswith(cls.prefix))
-    print(f"{code} {owner}: {CODES[code]}")
+    classes = [*RedlineError.__subclasses__(), *radiowave_errors.RadiowaveError.__subclasses__()]
+    owner = next(cls.__name__ for cls in classes if code.startswith(cls.prefix))
+    print(f"{code} {owner}: {known[code]}")
     return OK

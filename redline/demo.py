@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -26,7 +27,8 @@ from .ranges import Access, Buffer, View, read, update, write
 
 _ACCESS: Final = {"read": read, "write": write, "read_write": update}
 
-Progress = Callable[[str], None]
+#: What is being done, how much of it is done, of how much.
+Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +95,8 @@ def _argument(argument: kernels.Argument, given: object, buffers: Mapping[str, B
 
 def run(device: Device, wave: int = 32, tokens: int = decode.TOKENS, progress: Progress | None = None) -> Result:
     """Run the demo on one device. A device fault is a mismatch with its message, not an exception."""
-    tell = progress or (lambda _what: None)
-    loaded = modules(device.target, wave, lambda done, of: tell(f"{done}/{of} kernels"))
+    tell = progress or (lambda _what, _done, _total: None)
+    loaded = modules(device.target, wave, partial(tell, "kernels"))
     graph = record(loaded)
     plan, full = graph.compile(), graph.compile(fences="full")
     chosen: list[int] = []
@@ -140,7 +142,7 @@ def _decode(device: Device, plan: Plan, tokens: int, chosen: list[int], tell: Pr
                 different = _difference(outside, memory, state)
                 if different:
                     return f"token {token}: {different}"
-                tell(f"{token + 1}/{tokens} tokens")
+                tell("tokens", token + 1, tokens)
     finally:
         for item in memory.values():
             item.close()

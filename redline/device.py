@@ -33,40 +33,68 @@ class DeviceBuffer:
     def __init__(self, memory: hsa.Buffer, device: Device) -> None:
         self._memory = memory
         self.device = device
-        self.in_flight = 0  # replays that are using it now
+        self._open_replays = 0
+        self._in_flight = 0
 
     @property
     def address(self) -> int:
+        """Where the GPU sees it."""
         return self._memory.address
 
     @property
     def nbytes(self) -> int:
+        """Its size in bytes."""
         return self._memory.nbytes
 
     @property
     def kind(self) -> str:
+        """device, host, fine or uncached."""
         return self._memory.kind
 
-    def write(self, data: Any, offset: int = 0) -> None:
-        """Copy bytes or a numpy array to byte `offset`. Refused while a replay that uses the buffer is in flight."""
+    @property
+    def closed(self) -> bool:
+        """Whether it was freed."""
+        return self._memory.closed
+
+    def write(self, data: bytes | bytearray | memoryview | NDArray[Any], offset: int = 0) -> None:
+        """Copy bytes or a numpy array to byte `offset`.
+
+        Raises ReplayBusy while a replay that uses the buffer is in flight, BindingError outside the buffer.
+        """
         self._check_idle("write")
-        raw = np.ascontiguousarray(data).view(np.uint8).ravel() if isinstance(data, np.ndarray) else data
-        payload = bytes(raw)
+        if isinstance(data, np.ndarray | np.generic):
+            payload = np.ascontiguousarray(data).tobytes()
+        elif isinstance(data, bytes | bytearray | memoryview):
+            payload = bytes(data)
+        else:
+            seen, allowed = f"{type(data).__name__} {data!r}", "bytes, or a numpy array or scalar"
+            raise _refused("RL0713", "DeviceBuffer.write", seen, allowed, "say the type: np.array(values, dtype)")
         self._check_range(offset, len(payload))
         self._memory.write(payload, offset)
 
     def read(self, dtype: DTypeLike = np.uint8, offset: int = 0, count: int | None = None) -> NDArray[Any]:
-        """Copy `count` items of `dtype` from byte `offset`; all that fit by default."""
+        """Copy `count` items of `dtype` from byte `offset`; all that fit by default. Raises as `write` does."""
         self._check_idle("read")
         size = np.dtype(dtype).itemsize
-        items = (self.nbytes - offset) // size if count is None else count
+        items = max(0, self.nbytes - offset) // size if count is None else count
         self._check_range(offset, items * size)
         return self._memory.read(dtype, offset, items)
 
     def close(self) -> None:
-        """Free the memory."""
+        """Free the memory. Refused while an open replay uses it."""
         self._check_idle("close")
+        if self._open_replays:
+            seen, do = f"{self._open_replays} open replays use it", "close these replays first"
+            raise ReplayBusy("RL1403", where="DeviceBuffer.close", seen=seen, allowed="no open replay", do=do)
         self._memory.close()
+
+    def attach(self, change: int) -> None:
+        """A replay that uses the buffer was opened (1) or closed (-1). Called by `replay.py`."""
+        self._open_replays += change
+
+    def hold(self, change: int) -> None:
+        """A replay that uses the buffer was submitted (1) or has ended (-1). Called by `replay.py`."""
+        self._in_flight += change
 
     def __enter__(self) -> DeviceBuffer:
         return self
@@ -74,8 +102,11 @@ class DeviceBuffer:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def __repr__(self) -> str:
+        return f"<DeviceBuffer of {self.nbytes} bytes, {self.kind}, on {self.device.name}>"
+
     def _check_idle(self, what: str) -> None:
-        if self.in_flight:
+        if self._in_flight:
             raise ReplayBusy(
                 "RL1402",
                 where=f"DeviceBuffer.{what}",
@@ -86,13 +117,8 @@ class DeviceBuffer:
 
     def _check_range(self, offset: int, nbytes: int) -> None:
         if offset < 0 or nbytes < 0 or offset + nbytes > self.nbytes:
-            raise BindingError(
-                "RL0701",
-                where="DeviceBuffer",
-                seen=f"bytes [{offset}:{offset + nbytes}]",
-                allowed=f"[0:{self.nbytes}]",
-                do="stay inside the buffer",
-            )
+            seen, allowed = f"bytes [{offset}:{offset + nbytes}]", f"[0:{self.nbytes}]"
+            raise _refused("RL0701", "DeviceBuffer", seen, allowed, "stay inside the buffer")
 
 
 class Device:
@@ -111,13 +137,10 @@ class Device:
     def buffer(self, nbytes: int, kind: Kind = "device") -> DeviceBuffer:
         """Allocate memory of a kind: device, host, fine or uncached."""
         if kind not in get_args(Kind):
-            raise BindingError(
-                "RL0702",
-                where="Device.buffer",
-                seen=f"kind {kind!r}",
-                allowed=", ".join(get_args(Kind)),
-                do="choose one of them",
-            )
+            allowed = ", ".join(get_args(Kind))
+            raise _refused("RL0702", "Device.buffer", f"kind {kind!r}", allowed, "choose one of them")
+        if isinstance(nbytes, bool) or not isinstance(nbytes, int) or nbytes < 1:
+            raise _refused("RL0702", "Device.buffer", f"{nbytes!r} bytes", "an int, at least 1", "give bytes")
         return DeviceBuffer(self.agent.allocate(nbytes, kind), self)
 
     def instantiate(self, plan: Plan, bindings: Bindings | None = None) -> Replay:
@@ -177,3 +200,7 @@ def _first(runtime: hsa.Runtime, number: int, name: str) -> Device:
         allowed=f"a number below {len(agents)}" if agents else "at least one supported AMD GPU",
         do='check rocminfo and ROCR_VISIBLE_DEVICES, or use the software device: redline.open("sim:gfx1201")',
     )
+
+
+def _refused(code: str, where: str, seen: str, allowed: str, do: str) -> BindingError:
+    return BindingError(code, where=where, seen=seen, allowed=allowed, do=do)

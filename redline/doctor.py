@@ -45,10 +45,12 @@ def _version(package: str) -> str | None:
 def _gpu() -> dict[str, Any]:
     """The GPU agents, or why there are none."""
     from .hsa import Runtime
+    from .hsa.lib import search_library
 
+    looked = [f"{attempt.place}: {attempt.outcome}" for attempt in search_library()[1]]
     try:
-        runtime = Runtime.real()
-        agents = [{"target": agent.target, "name": agent.name} for agent in runtime.agents()]
+        with Runtime.real() as runtime:
+            agents = [{"target": agent.target, "name": agent.name} for agent in runtime.agents()]
     except HsaError as error:
-        return {"agents": [], "off": str(error)}
-    return {"agents": agents, "off": "" if agents else "the HSA runtime shows no GPU agent"}
+        return {"library": looked, "agents": [], "off": str(error)}
+    return {"library": looked, "agents": agents, "off": "" if agents else "the HSA runtime shows no GPU agent"}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from .encoders import family_for
 from .fences import RULES, Fence
 from .hazards import Hazard
 
@@ -40,6 +41,9 @@ def _lines(plan: Plan) -> Iterator[str]:
         block = "x".join(map(str, launch.block))
         yield f"{launch}   level {plan.levels[index]}, {sizes} work-items in blocks of {block}"
     yield f"exit: drain, system release   rule {fences.exit_rule}: {RULES[fences.exit_rule]}"
+    kept = ("ib-scope", *(["glm-convention"] if "GLM_INV" in family_for(plan.target).entry else []))
+    for rule in kept:
+        yield f"kept by rule {rule}: {RULES[rule]}"
 
 
 def _fence_lines(plan: Plan, fence: Fence, between: Mapping[tuple[int, int], Sequence[Hazard]]) -> Iterator[str]:

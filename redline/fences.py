@@ -26,6 +26,8 @@ RULES: Final = {
     "cold-entry": "anything may have touched memory before: drain, then invalidate every cache at system scope",
     "host-exit": "the host reads the results: drain, then write back at system scope",
     "full": 'fences="full" was asked for',
+    "ib-scope": "the AQL header 0x1500 asks for system scope too; whether it covers an indirect buffer is undocumented",
+    "glm-convention": "GLM bits go with GL2 bits by convention of the drivers; buffers do not need them",
 }
 
 

@@ -11,73 +11,20 @@ import itertools
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from .encoders import family_for
-from .errors import RecordError
-from .kernarg import Slot, hidden_bytes, scalar_bytes
-from .kernel import POINTER_KINDS, Argument, Kernel
-from .ranges import KINDS, MAX_BYTES, ROLES, Access, Buffer, Kind, Role, View
+from .kernarg import Slot
+from .kernel import Kernel
+from .launch import Launch, Packer, Size, Triple, bad, check_dynamic_lds, geometry
+from .ranges import KINDS, MAX_BYTES, ROLES, Access, Buffer, Kind, Role, View, as_view
 
 if TYPE_CHECKING:
     from .plan import Plan
 
 Order = Literal["record", "explicit"]
-Size = int | tuple[int, ...] | list[int]
-Triple = tuple[int, int, int]
-
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _owners = itertools.count(1)
-
-
-@dataclass(frozen=True, slots=True)
-class PointerArg:
-    """8 bytes at `offset` of the kernarg segment hold the address of a buffer plus `addend`."""
-
-    offset: int
-    buffer: int
-    addend: int
-
-
-@dataclass(frozen=True, slots=True)
-class SlotArg:
-    """The bytes at `offset` of the kernarg segment are the value of a slot."""
-
-    offset: int
-    slot: str
-
-
-@dataclass(frozen=True, slots=True)
-class Touch:
-    """One byte range that a launch reads or writes. `argument`: kernarg offset of its pointer, or None without one."""
-
-    buffer: int
-    start: int
-    stop: int
-    writes: bool
-    argument: int | None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Launch:
-    """One recorded launch. `index` is its name everywhere, whatever order the plan chooses."""
-
-    index: int
-    label: str
-    kernel: Kernel
-    global_size: Triple
-    block: Triple
-    dynamic_lds: int
-    kernarg: bytes
-    pointers: tuple[PointerArg, ...]
-    slots: tuple[SlotArg, ...]
-    touches: tuple[Touch, ...]
-    after: tuple[int, ...]
-    site: str
-
-    def __str__(self) -> str:
-        return f"#{self.index} {self.label}"
 
 
 class Graph:
@@ -89,7 +36,7 @@ class Graph:
 
     def __init__(self, order: Order = "record") -> None:
         if order not in ("record", "explicit"):
-            raise _bad("RL0111", _site(), "Graph(order=)", order, "'record' or 'explicit'", "choose one of them")
+            raise bad("RL0111", _site(), "Graph(order=)", order, "'record' or 'explicit'", "choose one of them")
         self.order: Order = order
         self.buffers: list[Buffer] = []
         self.launches: list[Launch] = []
@@ -117,7 +64,7 @@ class Graph:
         self._check_buffer(site, name, nbytes, kind, role, alias_of)
         index, root, root_offset = len(self.buffers), len(self.buffers), 0
         if alias_of is not None:
-            view = alias_of if isinstance(alias_of, View) else alias_of[:]
+            view = as_view(alias_of)
             root, root_offset = view.buffer.root, view.buffer.root_offset + view.start
         made = Buffer(name, nbytes, kind, role, index, self._owner, root, root_offset)
         self.buffers.append(made)
@@ -132,7 +79,7 @@ class Graph:
         global_size: Size | None = None,
         block: Size,
         args: Sequence[Any] = (),
-        after: Sequence[Launch] = (),
+        after: Launch | Sequence[Launch] = (),
         accesses: Sequence[Access] = (),
         dynamic_lds: int = 0,
         label: str | None = None,
@@ -141,19 +88,23 @@ class Graph:
 
         `grid` counts workgroups, `global_size` work-items; exactly one is given. `block` is in work-items. `args`
         follow the kernel's explicit arguments. `accesses` declares memory that no pointer argument carries. `after=`
-        orders two launches and makes nothing visible.
+        orders two launches and makes nothing visible. `dynamic_lds` is in bytes, beside the kernel's static LDS.
+        `label` names the launch in messages and `explain()`; the kernel's name by default.
+
+        Raises RecordError for a mistake, UnsupportedKernel for a kernel that needs what a dispatch does not supply,
+        EncodeError for a size beyond a limit; a launch that is refused leaves nothing behind.
         """
         site = _site()
         name = label or str(getattr(kernel, "name", "?"))
         where = f"{site} launch #{len(self.launches)} {name!r}"
         self._check_kernel(kernel, where)
-        blocks, sizes = _geometry(kernel, grid, global_size, block, where)
+        blocks, sizes = geometry(kernel, grid, global_size, block, where)
+        check_dynamic_lds(dynamic_lds, where)
         self._check_encoding(kernel, sizes, blocks, dynamic_lds, where)
-        packed = _Packer(self, kernel, where)
+        packed = Packer(kernel, where, self.slots, self._adopt)
         packed.hidden(sizes, blocks, dynamic_lds)
         packed.explicit(args)
-        for access in accesses:
-            packed.declare(access, None)
+        packed.extra(accesses)
         made = Launch(
             index=len(self.launches),
             label=name,
@@ -182,11 +133,12 @@ class Graph:
         elide: bool = True,
     ) -> Plan:
         """Plan, derive the fences, lower to words. Options as in `Plan.of` and `lower`. Returns the Plan."""
-        from .plan import Lowering, Plan
+        from .plan import Plan
+        from .program import lower
 
-        lowering = Lowering(gfx10_wait, elide)
-        plan = Plan.of(self, boundary=boundary, schedule=schedule, fences=fences, lowering=lowering)
-        _ = plan.program  # lowered now, so that what cannot be encoded is reported here
+        plan = Plan.of(self, boundary=boundary, schedule=schedule, fences=fences)
+        # Lowered now: what cannot be encoded is reported here, and `plan.program` is the one that was asked for.
+        plan.__dict__["program"] = lower(plan, plan.fences, gfx10_wait=gfx10_wait, elide=elide)
         return plan
 
     # -- checks --
@@ -197,9 +149,9 @@ class Graph:
         where = f"{site} buffer {name!r}"
         if not isinstance(name, str) or not name or name in self._names:
             allowed = "a non-empty string that no other buffer of the graph has"
-            raise _bad("RL0112", where, "name", repr(name), allowed, "choose another name")
+            raise bad("RL0112", where, "name", repr(name), allowed, "choose another name")
         if isinstance(nbytes, bool) or not isinstance(nbytes, int) or not 0 < nbytes <= MAX_BYTES:
-            raise _bad(
+            raise bad(
                 "RL0113",
                 where,
                 "size",
@@ -209,14 +161,18 @@ class Graph:
             )
         if kind not in KINDS or role not in ROLES:
             allowed = f"kind of {KINDS}, role of {ROLES}"
-            raise _bad("RL0114", where, "kind or role", f"{kind!r}, {role!r}", allowed, "choose from these")
+            raise bad("RL0114", where, "kind or role", f"{kind!r}, {role!r}", allowed, "choose from these")
         if alias_of is not None:
-            self._check_alias(where, nbytes, alias_of)
+            self._check_alias(where, nbytes, role, alias_of)
 
-    def _check_alias(self, where: str, nbytes: int, alias_of: Buffer | View) -> None:
-        view = alias_of if isinstance(alias_of, View) else alias_of[:]
+    def _check_alias(self, where: str, nbytes: int, role: str, alias_of: Buffer | View) -> None:
+        view = as_view(alias_of)
+        if role != "internal" and self.buffers[view.buffer.root].role == "internal":
+            seen = f"role {role} on {view.buffer.name!r}, which the replay allocates"
+            allowed = "role internal, or an alias of a buffer that is bound from outside"
+            raise bad("RL0133", where, "alias_of", seen, allowed, "give the memory itself the outside role")
         if view.buffer.owner != self._owner or nbytes > view.nbytes:
-            raise _bad(
+            raise bad(
                 "RL0115",
                 where,
                 "alias_of",
@@ -228,11 +184,11 @@ class Graph:
     def _check_kernel(self, kernel: Kernel, where: str) -> None:
         if not isinstance(kernel, Kernel):
             allowed = 'a Kernel, as in rl.load("file.hsaco")["name"]'
-            raise _bad("RL0116", where, "kernel", type(kernel).__name__, allowed, "load a code object first")
+            raise bad("RL0116", where, "kernel", type(kernel).__name__, allowed, "load a code object first")
         kernel.check_arguments(where)
         target = self.launches[0].kernel.target if self.launches else kernel.target
         if kernel.target != target:
-            raise _bad(
+            raise bad(
                 "RL0117",
                 where,
                 "target",
@@ -248,12 +204,12 @@ class Graph:
             family_for(kernel.target).dispatch_operation(kernel.words(where, dynamic_lds), sizes, blocks)
             self._encodable[key] = kernel  # kept alive, so that its id stays its own
 
-    def _after(self, after: Sequence[Launch], where: str) -> tuple[int, ...]:
-        items = [after] if isinstance(after, Launch) else list(after)
+    def _after(self, after: Launch | Sequence[Launch], where: str) -> tuple[int, ...]:
+        items: list[Launch] = [after] if isinstance(after, Launch) else [*_listed(after)]
         for item in items:
             known = isinstance(item, Launch) and item.index < len(self.launches) and self.launches[item.index] is item
             if not known:
-                raise _bad(
+                raise bad(
                     "RL0118",
                     where,
                     "after",
@@ -265,7 +221,7 @@ class Graph:
 
     def _adopt(self, buffer: Buffer, where: str) -> None:
         if buffer.owner != self._owner:
-            raise _bad(
+            raise bad(
                 "RL0119",
                 where,
                 "buffer",
@@ -275,167 +231,9 @@ class Graph:
             )
 
 
-class _Packer:
-    """Builds one launch's kernarg image, relocations, slots and byte ranges."""
-
-    def __init__(self, graph: Graph, kernel: Kernel, where: str) -> None:
-        self.graph, self.kernel, self.where = graph, kernel, where
-        self.image = bytearray(kernel.kernarg_bytes)
-        self.pointers: list[PointerArg] = []
-        self.slot_args: list[SlotArg] = []
-        self.touches: list[Touch] = []
-        self.new_slots: dict[str, Slot] = {}
-
-    def hidden(self, sizes: Triple, block: Triple, dynamic_lds: int) -> None:
-        for argument in self.kernel.arguments:
-            if argument.hidden:
-                self._store(argument, hidden_bytes(argument, sizes, block, dynamic_lds))
-
-    def explicit(self, args: Sequence[Any]) -> None:
-        wanted = self.kernel.explicit_arguments
-        if len(args) != len(wanted):
-            names = ", ".join(f"{a.name or a.offset} ({a.kind}, {a.size} bytes)" for a in wanted)
-            raise _bad(
-                "RL0120",
-                self.where,
-                "arguments",
-                str(len(args)),
-                f"{len(wanted)}: {names}",
-                "pass one per parameter, in order",
-            )
-        for argument, value in zip(wanted, args, strict=True):
-            self._argument(argument, value)
-
-    def _argument(self, argument: Argument, value: Any) -> None:
-        is_pointer = argument.kind in POINTER_KINDS
-        if is_pointer != isinstance(value, Access):
-            allowed = "rl.read, rl.write, rl.update or rl.access" if is_pointer else "a scalar, bytes or rl.slot"
-            place = f"argument {argument.name or argument.offset!r}"
-            raise _bad(
-                "RL0121",
-                self.where,
-                place,
-                f"{type(value).__name__} {value!r}",
-                allowed,
-                "declare what the kernel does with it",
-            )
-        if isinstance(value, Access):
-            self._pointer(argument, value)
-        elif isinstance(value, Slot):
-            self._slot(argument, value)
-        else:
-            self._store(argument, scalar_bytes(argument, value, self.where))
-
-    def _pointer(self, argument: Argument, access: Access) -> None:
-        self.graph._adopt(access.base.buffer, self.where)
-        self.pointers.append(PointerArg(argument.offset, access.base.buffer.index, access.base.start))
-        self.declare(access, argument.offset)
-
-    def declare(self, access: Access, argument: int | None) -> None:
-        for writes, views in ((False, access.reads), (True, access.writes)):
-            for view in views:
-                self.graph._adopt(view.buffer, self.where)
-                self.touches.append(Touch(view.buffer.index, view.start, view.stop, writes, argument))
-
-    def _slot(self, argument: Argument, slot: Slot) -> None:
-        if int(slot.type[1]) != argument.size:
-            place = f"argument {argument.name or argument.offset!r}"
-            raise _bad(
-                "RL0122",
-                self.where,
-                place,
-                f"slot {slot.name!r} of type {slot.type}",
-                f"{argument.size} bytes",
-                "give the slot that size",
-            )
-        known = self.new_slots.get(slot.name) or self.graph.slots.get(slot.name)
-        if known is not None and known != slot:
-            raise _bad(
-                "RL0123",
-                self.where,
-                f"slot {slot.name!r}",
-                str(slot),
-                f"{known}, as recorded before",
-                "one name is one type and one default",
-            )
-        self.new_slots[slot.name] = slot
-        self.slot_args.append(SlotArg(argument.offset, slot.name))
-        if slot.default is not None:
-            self._store(argument, slot.default)
-
-    def _store(self, argument: Argument, data: bytes) -> None:
-        self.image[argument.offset : argument.offset + argument.size] = data
-
-
-def _geometry(
-    kernel: Kernel, grid: Size | None, global_size: Size | None, block: Size, where: str
-) -> tuple[Triple, Triple]:
-    """(block, global size in work-items), both with three dimensions, checked against what the kernel states."""
-    if (grid is None) == (global_size is None):
-        seen = "both" if grid is not None else "neither"
-        raise _bad(
-            "RL0124",
-            where,
-            "grid= (workgroups) and global_size= (work-items)",
-            seen,
-            "exactly one",
-            "give one of them",
-        )
-    blocks = _triple(block, "block", where)
-    sizes = _triple(
-        grid if global_size is None else global_size, "grid" if global_size is None else "global_size", where
-    )
-    if global_size is None:
-        sizes = (sizes[0] * blocks[0], sizes[1] * blocks[1], sizes[2] * blocks[2])
-    _check_block(kernel, blocks, where)
-    partial = any(size % per for size, per in zip(sizes, blocks, strict=True))
-    if partial and kernel.uniform_workgroups:
-        allowed = "whole workgroups: the kernel was compiled with uniform-work-group-size"
-        raise _bad(
-            "RL0128",
-            where,
-            "global_size",
-            f"{sizes} with block {blocks}",
-            allowed,
-            "round up, and guard in the kernel",
-        )
-    return blocks, sizes
-
-
-def _check_block(kernel: Kernel, blocks: Triple, where: str) -> None:
-    per_block = blocks[0] * blocks[1] * blocks[2]
-    if per_block > kernel.max_workgroup:
-        allowed = f"at most {kernel.max_workgroup}, for which the kernel was compiled"
-        raise _bad("RL0125", where, "block", f"{blocks} = {per_block} work-items", allowed, "use a smaller block")
-    if kernel.required_block not in (None, blocks):
-        raise _bad(
-            "RL0126",
-            where,
-            "block",
-            str(blocks),
-            f"{kernel.required_block}, which the kernel requires",
-            "use that block",
-        )
-
-
-def _triple(size: Size | None, what: str, where: str) -> Triple:
-    items = (size,) if isinstance(size, int) else tuple(size) if isinstance(size, tuple | list) else ()
-    whole = all(isinstance(item, int) and not isinstance(item, bool) and item >= 1 for item in items)
-    if not 1 <= len(items) <= 3 or not whole:
-        raise _bad(
-            "RL0130",
-            where,
-            what,
-            repr(size),
-            "an int or 1 to 3 ints, each at least 1",
-            "pad with 1 or leave out",
-        )
-    padded = (*items, 1, 1)
-    return padded[0], padded[1], padded[2]
-
-
-def _bad(code: str, where: str, what: str, seen: str, allowed: str, do: str) -> RecordError:
-    return RecordError(code, where=f"{where}, {what}", seen=seen, allowed=allowed, do=do)
+def _listed(after: Any) -> list[Any]:
+    """A list or tuple as it is; anything else as one item, to be named in the error."""
+    return list(after) if isinstance(after, list | tuple) else [after]
 
 
 def _site() -> str:

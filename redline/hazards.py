@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from .graph import Launch, Touch
 from .kernel import Kernel
+from .launch import Launch, Touch
 from .ranges import Buffer
 
 HazardKind = Literal["RAW", "WAR", "WAW"]

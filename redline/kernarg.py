@@ -23,6 +23,15 @@ TYPES: Final = {
 }  # fmt: skip
 
 
+def slot_bytes(type: str) -> int:
+    """Size of a slot type in bytes.
+
+    >>> slot_bytes("f4")
+    4
+    """
+    return int(type[1:])
+
+
 class ArgumentWarning(UserWarning):
     """A value that is legal but is probably not what was meant."""
 
@@ -140,7 +149,7 @@ def encode(type: str, value: Any, where: str) -> bytes:
 
 
 def _encode_int(type: str, number: Any, where: str) -> bytes:
-    bits = 8 * int(type[1])
+    bits = 8 * slot_bytes(type)
     low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if type[0] == "i" else (0, (1 << bits) - 1)
     if isinstance(number, int) and low <= number <= high:
         return struct.pack(TYPES[type], number)

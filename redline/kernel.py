@@ -150,6 +150,14 @@ class Kernel:
             offset += size
         from .encoders import family_for
 
+        if wave not in (32, 64):
+            raise RecordError(
+                "RL0134",
+                where=f"Kernel.synthetic({name!r})",
+                seen=f"wave={wave!r}",
+                allowed="32 or 64",
+                do="choose one",
+            )
         # The shape of what LLVM builds: a private segment buffer before the kernarg pointer where the family has one.
         buffer = family_for(target).has_private_segment_buffer
         user_sgprs = 6 if buffer else 2

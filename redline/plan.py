@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plan: a graph frozen into an order, with every hazard found and a fingerprint.
 
-`Plan.of` decides in which order launches are emitted and proves that the order is legal. It derives no fences
+`Plan.of` decides in which order launches are emitted; `safety.verify` checks that order. It derives no fences
 (`fences.py`), knows no GPU family and no address.
 """
 
@@ -10,15 +10,16 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal
 
 from .errors import HazardError, RecordError
-from .graph import Graph, Launch, Order
+from .graph import Graph, Order
 from .hazards import Hazard, find_hazards
 from .kernarg import Slot
 from .kernel import Kernel
+from .launch import Launch
 from .ranges import Buffer
 
 if TYPE_CHECKING:
@@ -31,14 +32,6 @@ FINGERPRINT_VERSION: Final = 1
 BOUNDARIES: Final = ("host",)
 SCHEDULES: Final = ("levels", "record")
 FENCES: Final = ("minimal", "full")
-
-
-@dataclass(frozen=True, slots=True)
-class Lowering:
-    """How `plan.program` is lowered; see `program.lower`. Not part of the plan's value."""
-
-    gfx10_wait: str = "fence"
-    elide: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +53,6 @@ class Plan:
     hazards: tuple[Hazard, ...]
     levels: tuple[int, ...]
     order: tuple[int, ...]
-    lowering: Lowering = field(default=Lowering(), repr=False)
 
     @staticmethod
     def of(
@@ -69,7 +61,6 @@ class Plan:
         boundary: str = "host",
         schedule: str = "levels",
         fences: str = "minimal",
-        lowering: Lowering = Lowering(),
     ) -> Plan:
         """Freeze `graph`.
 
@@ -109,7 +100,6 @@ class Plan:
             hazards=hazards,
             levels=levels,
             order=tuple(by_level if schedule == "levels" else range(len(launches))),
-            lowering=lowering,
         )
 
     @cached_property
@@ -126,10 +116,10 @@ class Plan:
 
     @cached_property
     def program(self) -> Program:
-        """The plan lowered to words, without addresses."""
+        """The plan lowered to words, without addresses; with the options of `Graph.compile` if that made the plan."""
         from .program import lower
 
-        return lower(self, self.fences, gfx10_wait=self.lowering.gfx10_wait, elide=self.lowering.elide)
+        return lower(self, self.fences)
 
     @cached_property
     def fingerprint(self) -> str:

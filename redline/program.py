@@ -31,13 +31,13 @@ from .encoders.emit import (
     max_relocs,
 )
 from .errors import EncodeError, RecordError
-from .kernarg import TYPES, Slot
+from .kernarg import TYPES, Slot, slot_bytes
 from .kernel import Kernel
 
 if TYPE_CHECKING:
     from .encoders.table import FamilyTable
     from .fences import Fences
-    from .graph import Launch
+    from .launch import Launch
     from .plan import Plan
 
 #: Kernarg slots are this far apart; the packet processor needs 16, cache lines are 64 (scalar) and 128 bytes.
@@ -82,13 +82,17 @@ class Program:
 
     @cached_property
     def digest(self) -> str:
-        """sha256 (hex) over target, words, relocations, IB rows, kernarg image and patch points."""
-        total = hashlib.sha256(b"redline program 1 " + self.target.encode())
-        for column in (self.words, self.relocs, self.ibs, self.kernarg, self.kernarg_relocs, self.patches):
+        """sha256 (hex) over every column, and what relocations and patch points name: kernels, slots, fence word."""
+        total = hashlib.sha256(f"redline program 1 {self.target} {self.needs_fence_word}".encode())
+        columns = (self.words, self.relocs, self.ibs, self.kernarg, self.kernarg_relocs, self.patches)
+        for column in (*columns, self.slot_offsets):
             total.update(len(column).to_bytes(8, "little"))
             total.update(column.tobytes())
         for slot in self.slots:
-            total.update(f"{slot.name} {slot.type} ".encode())
+            total.update(f"slot {slot.name} {slot.type} {slot.default!r}\n".encode())
+        for kernel in self.kernels:
+            module = kernel.module.sha256 if kernel.module else "none"
+            total.update(f"kernel {kernel.name} {kernel.code_sha256} {kernel.entry_offset} {module}\n".encode())
         return total.hexdigest()
 
     def __eq__(self, other: object) -> bool:
@@ -256,7 +260,7 @@ class _KernargImage:
         for use in launch.slots:
             at = self._slots[use.slot]
             kind = plan.slots[at].type
-            self.patches.append((at, start + use.offset, int(kind[1]), kinds.index(kind)))
+            self.patches.append((at, start + use.offset, slot_bytes(kind), kinds.index(kind)))
 
     def bytes(self) -> NDArray[np.uint8]:
         return np.frombuffer(bytes(self._image), np.uint8).copy()

@@ -7,27 +7,25 @@ AQL packet. Decides no order and no fence.
 
 from __future__ import annotations
 
+import math
+import threading
 from collections.abc import Mapping
 from contextlib import ExitStack
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from . import hsa
+from .bindings import bind
 from .encoders.aql import pm4_ib_packet
 from .encoders.emit import PATCH, apply_kernarg_relocs, apply_patches, apply_relocs
-from .errors import BindingError, KernargPoolExhausted, NotRecorded, QueueFailed, ReplayBusy
+from .errors import BindingError, HsaError, KernargPoolExhausted, NotRecorded, QueueFailed, ReplayBusy
 from .kernarg import encode
-from .ranges import Buffer
 
 if TYPE_CHECKING:
     from .device import Bindings, Device, DeviceBuffer
     from .plan import Plan
-
-#: Which memory kinds may stand in for a declared kind: one that needs no more cache maintenance.
-#: An uncached page is never in L2; a fine-grained one may be on gfx12; coarse-grained ones always may.
-_NEED: Final = {"uncached": 0, "fine": 1, "host": 2, "device": 2}
 
 _WINDOW: Final = 1 << 32
 
@@ -38,11 +36,12 @@ class Replay:
     def __init__(self, device: Device, plan: Plan, bindings: Bindings) -> None:
         self.device, self.plan, self.program = device, plan, plan.program
         self._check_target()
-        self._bound = _match(plan, bindings)
-        _check_overlap(plan, self._bound)
+        self._bound = bind(plan, device, bindings)
         self._check_grid()
+        self._lock = threading.Lock()  # of the three states below; never held while waiting
         self._in_flight = False
         self._failed: QueueFailed | None = None
+        self._closed = False
         self._missing = {slot.name for slot in plan.slots if slot.default is None}
         self._types = {slot.name: (index, slot.type) for index, slot in enumerate(plan.slots)}
         self._values = np.zeros(8 * max(len(plan.slots), 1), np.uint8)
@@ -52,6 +51,8 @@ class Replay:
         except BaseException:
             self._stack.close()
             raise
+        for memory in self._memories():
+            memory.attach(1)
 
     # -- instantiate --
 
@@ -79,7 +80,7 @@ class Replay:
 
     def _entries(self) -> NDArray[np.uint64]:
         """Entry address of each kernel: kernel object plus the descriptor's entry offset."""
-        loaded: dict[str, Any] = {}
+        loaded: dict[str, hsa.LoadedCode] = {}
         entries = []
         for kernel in self.program.kernels:
             module = kernel.module
@@ -96,7 +97,7 @@ class Replay:
             entries.append(loaded[module.sha256].kernel_object(kernel.name) + kernel.entry_offset)
         return np.array(entries, np.uint64)
 
-    def _arena(self, nbytes: int) -> Any:
+    def _arena(self, nbytes: int) -> hsa.Buffer:
         """Kernarg memory inside one 4 GiB window: all slots share the high half of their address."""
         agent = self.device.agent
         for _ in range(2):  # a second block cannot straddle the same boundary as the first, which is kept meanwhile
@@ -153,35 +154,30 @@ class Replay:
 
         Raises NotRecorded for a name without a slot, RecordError for a value that does not fit its type.
         """
-        self._check_usable("patch")
         rows = [
             (self._types[name], encode(self._types[name][1], value, f"slot {name!r}"))
             for name, value in self._known(values)
         ]
-        for (index, _), data in rows:
-            self._values[8 * index : 8 * index + len(data)] = np.frombuffer(data, np.uint8)
-        apply_patches(self._kernarg, self._patch_rows({index for (index, _), _ in rows}), self._values)
-        self._missing -= set(values)
+        with self._lock:
+            self._check_usable("patch")
+            for (index, _), data in rows:
+                self._values[8 * index : 8 * index + len(data)] = np.frombuffer(data, np.uint8)
+            apply_patches(self._kernarg, self._patch_rows({index for (index, _), _ in rows}), self._values)
+            self._missing -= set(values)
 
     def submit(self) -> None:
         """Submit one replay and return. Refused while one is in flight or while a slot has no value."""
-        self._check_usable("submit")
-        if self._missing:
-            raise NotRecorded(
-                "RL1202",
-                where="Replay.submit",
-                seen=f"slots without a value: {', '.join(sorted(self._missing))}",
-                allowed="every slot patched once, or declared with default=",
-                do="call replay.patch(...) first",
-            )
-        self._signal.store(1)
-        self._hold(1)
-        try:
-            self._queue.submit(self._packet, describe=self._describe)
-        except BaseException:
-            self._hold(-1)
-            self._signal.store(0)
-            raise
+        with self._lock:
+            self._check_usable("submit")
+            self._check_slots()
+            self._signal.store(1)
+            self._hold(1)
+            try:
+                self._queue.submit(self._packet, describe=self._describe)
+            except BaseException:
+                self._hold(-1)
+                self._signal.store(0)
+                raise
 
     def wait(self, timeout: float = 10.0) -> None:
         """Wait until the submitted replay is done; `timeout` in seconds.
@@ -189,6 +185,7 @@ class Replay:
         Raises ReplayTimeout (the replay stays in flight; wait again or close), QueueFailed when the device stopped the
         queue, NotRecorded when nothing was submitted.
         """
+        _check_timeout(timeout)
         if self._failed is not None:
             raise self._failed
         if not self._in_flight:
@@ -202,21 +199,28 @@ class Replay:
         try:
             self._signal.wait_below(1, timeout, poll=self._queue.check)
         except QueueFailed as error:
-            self._failed = error
-            self._hold(-1)
+            self._land(error)
             raise
-        self._hold(-1)
+        self._land(None)
 
     def run(self, timeout: float = 10.0) -> None:
         """submit() and wait()."""
+        _check_timeout(timeout)
         self.submit()
         self.wait(timeout)
 
     def close(self) -> None:
         """Free everything. A replay in flight is cancelled by destroying its queue."""
-        self._stack.close()
-        if self._in_flight:
-            self._hold(-1)
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        try:
+            self._stack.close()
+        finally:
+            self._land(None)
+            for memory in self._memories():
+                memory.attach(-1)
 
     def __enter__(self) -> Replay:
         return self
@@ -226,10 +230,30 @@ class Replay:
 
     # -- inside --
 
+    def _memories(self) -> set[DeviceBuffer]:
+        return set(self._bound.values())
+
     def _hold(self, change: int) -> None:
         self._in_flight = change > 0
-        for buffer in set(self._bound.values()):
-            buffer.in_flight += change
+        for memory in self._memories():
+            memory.hold(change)
+
+    def _land(self, failure: QueueFailed | None) -> None:
+        """The replay is no longer in flight; the first thread to notice says so."""
+        with self._lock:
+            self._failed = self._failed or failure
+            if self._in_flight:
+                self._hold(-1)
+
+    def _check_slots(self) -> None:
+        if self._missing:
+            raise NotRecorded(
+                "RL1202",
+                where="Replay.submit",
+                seen=f"slots without a value: {', '.join(sorted(self._missing))}",
+                allowed="every slot patched once, or declared with default=",
+                do="call replay.patch(...) first",
+            )
 
     def _known(self, values: Mapping[str, Any]) -> list[tuple[str, Any]]:
         for name in values:
@@ -251,6 +275,14 @@ class Replay:
         return rows
 
     def _check_usable(self, what: str) -> None:
+        if self._closed:
+            raise NotRecorded(
+                "RL1204",
+                where=f"Replay.{what}",
+                seen="a closed replay",
+                allowed="an open one",
+                do="instantiate the plan again",
+            )
         if self._failed is not None:
             raise self._failed
         if self._in_flight:
@@ -268,67 +300,13 @@ class Replay:
         return f"plan {self.plan.fingerprint[:16]}: {names}{more}"
 
 
-def _match(plan: Plan, bindings: Bindings) -> dict[int, DeviceBuffer]:
-    """Buffer index -> memory, for exactly the buffers that are bound from outside."""
-    by_name = {buffer.name: buffer for buffer in plan.buffers}
-    bound: dict[int, DeviceBuffer] = {}
-    for key, memory in bindings.items():
-        buffer = by_name.get(key) if isinstance(key, str) else key
-        if buffer is None or by_name.get(buffer.name) != buffer or buffer.role == "internal":
-            names = ", ".join(b.name for b in plan.buffers if b.role != "internal")
-            raise _binding(
-                "RL0706",
-                f"binding {key!s}",
-                "no such outside buffer",
-                names or "none",
-                "bind in, out and inout buffers",
-            )
-        _check_memory(buffer, memory)
-        bound[buffer.index] = memory
-    missing = [b.name for b in plan.buffers if b.role != "internal" and b.index not in bound]
-    if missing:
-        raise _binding(
-            "RL0707",
-            "instantiate",
-            f"not bound: {', '.join(missing)}",
-            "every in, out and inout buffer bound",
-            "pass {buffer: device.buffer(...)}",
+def _check_timeout(timeout: float) -> None:
+    """Seconds, finite and not negative: every wait ends."""
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 <= timeout < math.inf:
+        raise HsaError(
+            "RL0912",
+            where="timeout",
+            seen=repr(timeout),
+            allowed="a finite number of seconds, 0 or more",
+            do="give seconds; wait again where it may take longer",
         )
-    return bound
-
-
-def _check_memory(buffer: Buffer, memory: DeviceBuffer) -> None:
-    where = f"binding {buffer.name!r}"
-    if memory.nbytes < buffer.nbytes:
-        raise _binding(
-            "RL0708", where, f"{memory.nbytes} bytes", f"at least {buffer.nbytes}", "allocate a larger buffer"
-        )
-    if _NEED[memory.kind] > _NEED[buffer.kind]:
-        raise _binding(
-            "RL0709",
-            where,
-            f"{memory.kind} memory",
-            f"{buffer.kind}, or a kind that is cached less",
-            "declare the buffer with the kind that is bound",
-        )
-
-
-def _check_overlap(plan: Plan, bound: Mapping[int, DeviceBuffer]) -> None:
-    """Distinct memories must not overlap; hazards are derived per memory."""
-    spans = sorted(
-        (memory.address, memory.address + plan.buffers[index].nbytes, index) for index, memory in bound.items()
-    )
-    for (_, end, first), (start, _, second) in pairwise(spans):
-        if start < end and plan.buffers[first].root != plan.buffers[second].root:
-            names = f"{plan.buffers[first].name!r} and {plan.buffers[second].name!r}"
-            raise _binding(
-                "RL0710",
-                f"bindings {names}",
-                "overlapping memory",
-                "separate memory",
-                "declare one as alias_of the other",
-            )
-
-
-def _binding(code: str, where: str, seen: str, allowed: str, do: str) -> BindingError:
-    return BindingError(code, where=where, seen=seen, allowed=allowed, do=do)

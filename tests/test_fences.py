@@ -153,6 +153,20 @@ def test_ordered_is_not_visible() -> None:
     assert {f.kind for f in rl.verify(plan, Fences(()))} == {"not ordered"}
 
 
+def test_verify_sees_the_host_and_the_order() -> None:
+    """Without the entry's acquire or the exit's release the host is not served; a reversed order is wrong."""
+    plan = build([Node(writes=((0, 0, 4),)), Node(reads=((0, 0, 4),))]).compile()
+    inner = plan.fences.inner
+    assert [str(f) for f in rl.verify(plan, Fences(inner, entry_rule=""))] == [
+        "ordered but not visible: host -> #1: m0 is touched by the host"
+    ]
+    assert [str(f) for f in rl.verify(plan, Fences(inner, exit_rule=""))] == [
+        "not ordered: #0 -> host: m0 is touched by the host"
+    ]
+    backwards = replace(plan, order=(1, 0))
+    assert {f.kind for f in rl.verify(backwards, plan.fences)} == {"wrong order"}
+
+
 def test_after_orders_and_makes_nothing_visible() -> None:
     """`after=` between launches that share no byte is a drain without an acquire."""
     fences = build([Node(), Node(after=(0,))]).compile().fences

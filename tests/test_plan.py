@@ -134,8 +134,18 @@ def test_explain_says_what_waits_for_what_and_through_which_cache() -> None:
         "makes visible #0 n0 -> #1 n1: RAW on m0[2:3] through K V",
         "waits for     #1 n1 -> #2 n2: after=",
         "exit: drain, system release   rule host-exit",
+        "kept by rule ib-scope",
     ):
         assert part in text
+    assert "glm-convention" not in text
+
+
+def test_explain_names_the_glm_convention_where_it_applies() -> None:
+    """gfx10 and gfx11 entries and exits carry metadata bits that no buffer needs."""
+    graph = rl.Graph()
+    x = graph.buffer("x", 4)
+    graph.launch(rl.Kernel.synthetic("k", target="gfx1100"), grid=1, block=1, args=[rl.update(x)])
+    assert "kept by rule glm-convention" in graph.compile().explain()
 
 
 def test_recording_more_does_not_change_a_plan() -> None:

@@ -174,11 +174,30 @@ def test_equal_plans_have_equal_programs_and_digests_see_every_column() -> None:
     assert one == two
     assert one.digest == two.digest
     assert one != build(items).compile(elide=False).program
-    assert one != build(items).compile(fences="full").program or len(items) == 2
-    for column in ("words", "kernarg", "relocs", "kernarg_relocs", "ibs"):
+    for column in ("words", "kernarg", "relocs", "kernarg_relocs", "ibs", "slot_offsets"):
         changed = getattr(one, column).copy().view(np.uint8)
         changed[0] ^= 1
         assert replace(one, **{column: changed}) != one, column
+
+
+def test_a_digest_sees_what_relocations_and_patch_points_name() -> None:
+    """Other code under the same name, another default, another type of a slot: another program."""
+    graph = rl.Graph()
+    x = graph.buffer("x", 4)
+    args: list[Any] = [rl.update(x), rl.slot("s", "i4", default=1)]
+    graph.launch(rl.Kernel.synthetic("k", scalars=(4,)), grid=1, block=1, args=args)
+    program = graph.compile().program
+    (kernel,), (slot,) = program.kernels, program.slots
+    for changes in (
+        {"kernels": (replace(kernel, code_sha256="00" * 32),)},
+        {"kernels": (replace(kernel, entry_offset=512),)},
+        {"slots": (replace(slot, default=None),)},
+        {"slots": (replace(slot, default=bytes(4)),)},
+        {"slots": (replace(slot, type="u4"),)},
+        {"patches": program.patches[:0]},
+        {"needs_fence_word": True},
+    ):
+        assert replace(program, **changes) != program, changes  # type: ignore[arg-type]
 
 
 def test_a_program_too_long_for_one_ib_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -133,6 +133,31 @@ def test_arguments_follow_the_metadata() -> None:
     assert g.slots == {}
 
 
+def test_what_is_no_list_of_accesses_launches_or_arguments_is_refused() -> None:
+    """Misuse fails at record time with file and line, whatever its type."""
+    g, x = _graph()
+    one = rl.Kernel.synthetic("one")
+    good: dict[str, Any] = {"grid": 1, "block": 1, "args": [rl.read(x)]}
+    for wrong in (
+        {"args": None},
+        {"args": rl.read(x)},
+        {"accesses": [x]},
+        {"accesses": 3},
+        {"after": 3},
+        {"after": ["one"]},
+        {"dynamic_lds": 1.5},
+        {"dynamic_lds": -1},
+        {"dynamic_lds": True},
+    ):
+        with pytest.raises(rl.RecordError, match=r"test_record\.py:\d+"):
+            g.launch(one, **{**good, **wrong})
+    with pytest.raises(rl.RecordError):
+        g.buffer("a", 4, alias_of=3)  # type: ignore[arg-type]
+    with pytest.raises(rl.RecordError, match="32 or 64"):
+        rl.Kernel.synthetic("k", wave=48)
+    assert (len(g.launches), len(g.buffers)) == (0, 1)
+
+
 def test_one_slot_name_is_one_type_and_one_default() -> None:
     """The same slot may be used at any number of points; another type or default under its name is refused."""
     g, x = _graph()

@@ -160,6 +160,73 @@ def test_bindings_are_checked(device: rl.Device, change: dict[str, Any], text: s
         device.instantiate(graph.compile(), memory)
 
 
+def test_bindings_are_memory_of_this_device(device: rl.Device) -> None:
+    """Keys that are no buffer, values that are no memory, memory of another device, closed or bound twice."""
+    graph = two_launches()
+    plan, memory = graph.compile(), buffers(device, graph)
+    closed = device.buffer(1024)
+    closed.close()
+    y = next(b for b in graph.buffers if b.name == "y")
+    with rl.open("sim:gfx1201") as other, other.buffer(1024) as elsewhere:
+        for wrong in (
+            {**memory, 7: memory["y"]},
+            {**memory, "y": 7},
+            {**memory, "y": elsewhere},
+            {**memory, "y": closed},
+            {**memory, y: device.buffer(1024)},
+        ):
+            with pytest.raises(rl.BindingError):
+                device.instantiate(plan, wrong)
+
+
+def test_an_alias_bound_on_its_own_is_where_it_says_or_apart(device: rl.Device) -> None:
+    """Bound into the root's memory at another distance, the hazards would be of other bytes: refused."""
+    graph = rl.Graph()
+    x, z = graph.buffer("x", 1024, role="inout"), graph.buffer("z", 256, role="out")
+    part = graph.buffer("part", 256, role="in", alias_of=x[512:768])
+    graph.launch(module("copy")["copy"], grid=1, block=256, args=[rl.write(z), rl.read(part), 64])
+    memory: dict[Any, rl.DeviceBuffer] = {"x": device.buffer(1024), "z": device.buffer(256)}
+    with pytest.raises(rl.BindingError, match="512 bytes apart"):
+        device.instantiate(graph.compile(), {**memory, "part": memory["x"]})
+    memory["part"] = device.buffer(256)  # mapped twice: another address is fine
+    memory["part"].write(np.arange(64, dtype=np.float32))
+    with device.instantiate(graph.compile(), memory) as replay:
+        replay.run()
+    assert np.array_equal(memory["z"].read("f4"), np.arange(64, dtype=np.float32))
+    inner = graph.buffer("inner", 64)
+    with pytest.raises(rl.RecordError, match="which the replay allocates"):
+        graph.buffer("outer", 64, role="out", alias_of=inner)
+
+
+def test_a_closed_replay_does_nothing(device: rl.Device) -> None:
+    """Patch, submit and wait after close are refused; closing again is nothing; memory in use cannot be closed."""
+    graph = two_launches()
+    memory = buffers(device, graph)
+    replay = device.instantiate(graph.compile(), memory)
+    with pytest.raises(rl.ReplayBusy, match="1 open replays"):
+        memory["y"].close()
+    replay.close()
+    replay.close()
+    for call in (lambda: replay.patch(a=1.0), replay.submit):
+        with pytest.raises(rl.NotRecorded, match="closed replay"):
+            call()
+    with pytest.raises(rl.NotRecorded, match="nothing in flight"):
+        replay.wait()
+    memory["y"].close()
+    assert memory["y"].closed
+
+
+@pytest.mark.parametrize("timeout", [-1, float("nan"), float("inf"), True, "1"])
+def test_timeouts_are_seconds(device: rl.Device, timeout: Any) -> None:
+    """Finite and not negative; nothing is submitted with another."""
+    graph = two_launches()
+    with device.instantiate(graph.compile(), buffers(device, graph)) as replay:
+        replay.patch(a=1.0)
+        with pytest.raises(rl.HsaError, match="finite number of seconds"):
+            replay.run(timeout=timeout)
+        replay.run(timeout=20)
+
+
 def test_memory_that_overlaps_is_refused(device: rl.Device) -> None:
     """Distinct buffers are derived as distinct memory, so they must be."""
     graph = two_launches()
@@ -283,5 +350,13 @@ def test_device_buffers_check_ranges_and_kinds(device: rl.Device) -> None:
         for access in (lambda: memory.write(bytes(65)), lambda: memory.read("u4", offset=64, count=1)):
             with pytest.raises(rl.BindingError, match=r"\[0:64\]"):
                 access()
+        for data in (7, [1, 2, 3], "text", 1.5):
+            with pytest.raises(rl.BindingError, match="bytes, or a numpy array"):
+                memory.write(data)  # type: ignore[arg-type]
+        memory.write(np.float32(1.5))
+        assert memory.read("f4", count=1)[0] == 1.5
+    for size in (0, -1, True, 1.5):
+        with pytest.raises(rl.BindingError, match="at least 1"):
+            device.buffer(size)  # type: ignore[arg-type]
     with pytest.raises(rl.BindingError, match="device, host, fine, uncached"):
         device.buffer(64, kind="managed")  # type: ignore[arg-type]

@@ -31,7 +31,9 @@ LAYERS = [
     ("redline/encoders", {*PLANNER, "sim", "hsa", "kernels"}),
     ("redline/hsa", {*PLANNER, "encoders", "kernels"}),
     ("redline/ranges.py", {"graph", "plan", "fences", "program", "replay", "device", "encoders", "hsa", "sim"}),
-    ("redline/graph.py", {"fences", "program", "replay", "device", "hsa", "sim", "cli"}),
+    # Graph.compile is the one call that does all three steps; it imports plan and program when it is called.
+    ("redline/graph.py", {"fences", "replay", "device", "hsa", "sim", "cli"}),
+    ("redline/launch.py", {"graph", "plan", "fences", "program", "replay", "device", "hsa", "sim", "cli"}),
     ("redline/hazards.py", {"plan", "fences", "program", "replay", "device", "encoders", "hsa", "sim", "cli"}),
     ("redline/plan.py", {"replay", "device", "hsa", "sim", "cli", "encoders"}),
     ("redline/fences.py", {"program", "safety", "replay", "device", "hsa", "sim", "cli", "encoders"}),
