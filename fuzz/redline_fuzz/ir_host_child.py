@@ -12,7 +12,6 @@ is wrong may do anything. `ir_host` starts it and talks to it.
 from __future__ import annotations
 
 import ctypes
-import ctypes.util
 import json
 import sys
 from typing import BinaryIO
@@ -33,14 +32,13 @@ FILL = 0xA5
 
 def bind_names() -> None:
     """Give MCJIT the addresses of the functions above."""
-    for library, names in (("gcc_s", LIBGCC_NAMES), ("m", LIBM_NAMES)):
-        path = ctypes.util.find_library(library)
-        if path is None:
-            raise SystemExit(f"this host has no lib{library}: the host side of the comparison needs {', '.join(names)}")
-        opened = ctypes.CDLL(path)
-        for name in names:
-            address = ctypes.cast(getattr(opened, name), ctypes.c_void_p).value
-            assert address is not None
+    for library, names in (("libgcc_s.so.1", LIBGCC_NAMES), ("libm.so.6", LIBM_NAMES)):
+        try:
+            opened = ctypes.CDLL(library)
+            addresses = [ctypes.cast(getattr(opened, name), ctypes.c_void_p).value for name in names]
+        except (OSError, AttributeError) as missing:
+            raise SystemExit(f"the host side needs {library} of GCC 12 and glibc 2.25 or later: {missing}") from None
+        for name, address in zip(names, addresses, strict=True):
             llvm.add_symbol(name, address)
 
 
