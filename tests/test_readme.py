@@ -15,6 +15,7 @@ import pytest
 import redline
 
 ROOT = Path(redline.__file__).parent.parent
+README = (ROOT / "README.md").read_text()
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +51,7 @@ def test_the_wheel_holds_the_packages_and_their_data(wheel: Path) -> None:
 
 def test_the_example_runs_from_the_wheel_in_an_empty_folder(wheel: Path, tmp_path: Path) -> None:
     """Copied from the README, with nothing but the wheel in front of the path; at most ten lines."""
-    (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    example = re.findall(r"```python\n(.*?)```", README, re.DOTALL)[0]
     assert len(example.strip().splitlines()) <= 10
     site, work = tmp_path / "site", tmp_path / "work"
     zipfile.ZipFile(wheel).extractall(site)
@@ -63,3 +64,22 @@ def test_the_example_runs_from_the_wheel_in_an_empty_folder(wheel: Path, tmp_pat
     assert done.stderr == ""
     assert done.stdout == f"[3. 3. 3. 3.]\n{site}/redline/__init__.py\n"
     assert list(work.iterdir()) == []
+
+
+def test_the_explained_plan_is_what_the_example_prints() -> None:
+    """Word for word, without the fingerprint before and the results behind."""
+    script = [sys.executable, str(ROOT / "examples" / "decode_loop.py")]
+    printed = subprocess.run(script, capture_output=True, text=True, check=True).stdout
+    (block,) = re.findall(r"```\n(entry: .*?)```", README, re.DOTALL)
+    assert block in printed
+
+
+def test_the_targets_of_the_table_are_the_encoders() -> None:
+    """The README's list, written as ranges, names every target and no other."""
+    (cell,) = re.findall(r"\| targets \| ([^;]*);", README)
+    named = set()
+    for part in cell.split(", "):
+        first, _, last = part.strip().partition("-")
+        numbers = range(int(first[3:]), int(last or first[3:]) + 1)
+        named |= {f"gfx{number}" for number in numbers}
+    assert named == set(redline.encoders.TARGETS)
