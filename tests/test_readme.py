@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import redline
+from redline.encoders import TARGETS
 
 ROOT = Path(redline.__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -82,4 +83,4 @@ def test_the_targets_of_the_table_are_the_encoders() -> None:
         first, _, last = part.strip().partition("-")
         numbers = range(int(first[3:]), int(last or first[3:]) + 1)
         named |= {f"gfx{number}" for number in numbers}
-    assert named == set(redline.encoders.TARGETS)
+    assert named == set(TARGETS)

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 import redline as rl
+from redline.encoders import family_for
 from redline.encoders.emit import RELOC, apply_relocs, emit_program, max_dwords, max_relocs
 from redline_bench.timing import Samples, measure
 
 
 def measurements(target: str, launches: int, rounds: int) -> dict[str, Any]:
     """Median nanoseconds per launch of encoding and relocating, and their ratios to a copy of the words."""
-    table = rl.encoders.family_for(target)
+    table = family_for(target)
     kernel = rl.Kernel.synthetic("k", pointers=2, target=target)
     row = table.dispatch_operation(kernel.words("k"), (1024, 1, 1), (256, 1, 1))
     ops = np.repeat(np.array([row]), launches)
