@@ -11,12 +11,14 @@ Does not write words (`emit.py`), order operations (`stream.py`) or read code ob
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from redline.encoders.emit import DISPATCH, NO_KERNARG, OPERATION, USER_DATA_LIMIT, Family
-from redline.encoders.limits import check_address, geometry
+from redline.encoders.limits import Size, check_address, geometry
 from redline.encoders.table import FamilyTable, Word, flag
 from redline.errors import EncodeError, UnsupportedKernel
 
@@ -170,44 +172,55 @@ def _register_words(table: FamilyTable, words: DispatchWords, rsrc2: dict[str, i
 
 def operation(code: int, **values: int | Sequence[int]) -> np.void:
     """An OPERATION row of any code. Its relocation indices are -1: addresses are real."""
+    row: np.void = _rows(code, **values)[0]
+    return row
+
+
+def _rows(code: int, **values: int | Sequence[int]) -> NDArray[np.void]:
     rows = np.zeros(1, OPERATION)
     rows["entry_reloc"] = rows["kernarg_reloc"] = rows["fence_reloc"] = -1
     rows["code"] = code
     for name, value in values.items():
         rows[name] = value
-    row: np.void = rows[0]
-    return row
+    return rows
 
 
 def dispatch_operation(
-    table: FamilyTable, words: DispatchWords, global_size: Sequence[int], block: Sequence[int]
+    table: FamilyTable, words: DispatchWords, global_size: int | Sequence[int], block: int | Sequence[int]
 ) -> np.void:
     """One OPERATION row for a launch of `global_size` work-items in workgroups of `block`.
 
-    Sizes that divide evenly are encoded as workgroup counts, others as work-items. The relocation indices
-    are -1; a caller with relocations sets them and leaves the addresses 0.
+    Sizes that divide evenly are encoded as workgroup counts, others as work-items. The relocation indices are -1; a
+    caller with relocations sets them and leaves the addresses 0. The row is the caller's own.
     """
+    check_address(f"{words.name}.entry", words.entry, ENTRY_ALIGN)
+    check_address(f"{words.name}.kernarg", words.kernarg, KERNARG_ALIGN)
+    placeless = replace(words, entry=0, kernarg=0) if words.entry or words.kernarg else words
     size, group = geometry(words.name, global_size, block)
+    row: np.void = _launch(table, placeless, size, group).copy()[0]
+    row["entry"], row["kernarg"] = words.entry, words.kernarg
+    return row
+
+
+@lru_cache(maxsize=4096)
+def _launch(table: FamilyTable, words: DispatchWords, size: Size, group: Size) -> NDArray[np.void]:
+    """The row without addresses, as an array of one. Graphs launch few kernels often, and checking costs more than copying a row."""
     properties = _check_properties(table, words)
     rsrc2 = table.register["COMPUTE_PGM_RSRC2"].unpack(words.rsrc2, f"{words.name}.rsrc2")
     _check_scratch(words, rsrc2)
     user_count, kernarg_at = _user_sgprs(words, properties, rsrc2)
-    check_address(f"{words.name}.entry", words.entry, ENTRY_ALIGN)
-    check_address(f"{words.name}.kernarg", words.kernarg, KERNARG_ALIGN)
     partial = any(n % m for n, m in zip(size, group, strict=True))
     threads = [
         table.register[f"COMPUTE_NUM_THREAD_{axis}"].pack(NUM_THREAD_FULL=n)
         for axis, n in zip("XYZ", group, strict=True)
     ]
-    return operation(
+    return _rows(
         DISPATCH,
         threads=threads,
         dims=size if partial else [n // m for n, m in zip(size, group, strict=True)],
         initiator=table.initiator_word(wave=words.wave, work_items=partial),
         user_count=user_count,
         kernarg_at=kernarg_at,
-        entry=words.entry,
-        kernarg=words.kernarg,
         **_register_words(table, words, rsrc2),
     )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from operator import index
 
 from redline.errors import EncodeError
 
@@ -30,22 +31,27 @@ def check_address(where: str, address: int, align: int) -> None:
         )
 
 
-def _three(where: str, sizes: Sequence[int]) -> tuple[int, int, int]:
-    values = (*(int(size) for size in sizes), 1, 1)
-    if not 1 <= len(sizes) <= 3 or min(values) < 1:
+def three(where: str, sizes: int | Sequence[int]) -> Size:
+    """One to three sizes of at least 1, padded with 1."""
+    given = sizes if isinstance(sizes, Sequence) else (sizes,)
+    try:
+        values = (*(index(size) for size in given), 1, 1)
+    except TypeError:
+        values = (0,)
+    if not 1 <= len(given) <= 3 or min(values) < 1:
         raise EncodeError(
             "RL0503",
             where=where,
-            seen=str(tuple(sizes)),
-            allowed="one to three sizes, each at least 1",
+            seen=str(sizes),
+            allowed="one to three whole numbers, each at least 1",
             do="give a size for each dimension",
         )
     return values[0], values[1], values[2]
 
 
-def geometry(name: str, global_size: Sequence[int], block: Sequence[int]) -> tuple[Size, Size]:
+def geometry(name: str, global_size: int | Sequence[int], block: int | Sequence[int]) -> tuple[Size, Size]:
     """Work-items of the grid and of a workgroup in three dimensions, padded with 1."""
-    size, group = _three(f"{name}.global_size", global_size), _three(f"{name}.block", block)
+    size, group = three(f"{name}.global_size", global_size), three(f"{name}.block", block)
     if prod(size) > WORK_ITEM_LIMIT:
         raise EncodeError(
             "RL0503",

@@ -4,7 +4,7 @@
 Says nothing about when a packet is used and which family has which GCR bits; the family files do, and the
 forms here are the fixed values of the packets that Redline emits.
 
-Sources, by the keys of docs/sources: K = Linux 6.12 amdgpu/nvd.h; P9, P12 = PAL
+Sources: K = Linux 6.12 amdgpu/nvd.h; P9, P12 = PAL
 gfx9_plus_merged_f32_mec_pm4_packets.h and gfx12_merged_f32_mec_pm4_packets.h; M = Mesa 25.0 common/sid.h and
 registers/pkt3.json; R = ROCr amd_gpu_pm4.h.
 """

@@ -40,7 +40,7 @@ class Pm4Stream:
         """Make what the host and other agents wrote visible; waits for nothing."""
         self._acquire(self.table.entry_gcr)
 
-    def dispatch(self, words: DispatchWords, *, global_size: Sequence[int], block: Sequence[int]) -> None:
+    def dispatch(self, words: DispatchWords, *, global_size: int | Sequence[int], block: int | Sequence[int]) -> None:
         """Launch `global_size` work-items in workgroups of `block`; waits for nothing."""
         for name, address in (("entry", words.entry), ("kernarg", words.kernarg)):
             if address == 0 and (name == "entry" or words.takes_kernarg):

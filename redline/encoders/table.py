@@ -248,9 +248,9 @@ class Form:
     values: Mapping[str, Value]
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class FamilyTable:
-    """All that the encoder, the decoder and the documentation know of a GPU family."""
+    """All that the encoder, the decoder and the documentation know of a GPU family. Each is compared by identity."""
 
     name: str
     targets: tuple[str, ...]
@@ -335,6 +335,10 @@ class FamilyTable:
 
     def family(self) -> Family:
         """The numbers that `emit.py` takes."""
+        return self._family
+
+    @cached_property
+    def _family(self) -> Family:
         # Imported here, because tables are read and printed without numba.
         from redline.encoders.dispatch import family_of
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from math import prod
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -132,6 +133,8 @@ SIZES = [
     ((-1,), (64,), "RL0503", "(-1,)"),
     ((), (64,), "RL0503", "()"),
     ((1, 1, 1, 1), (64,), "RL0503", "(1, 1, 1, 1)"),
+    ((64.0,), (64,), "RL0503", "(64.0,)"),
+    (None, (64,), "RL0503", "None"),
     ((1 << 32,), (64,), "RL0503", "4294967296"),
     ((65536, 65536), (64,), "RL0503", "4294967296"),
     ((1625, 1626, 1626), (1,), "RL0503", "4296298500"),
@@ -192,6 +195,22 @@ def test_property_bits_equal_the_descriptor_of_the_abi() -> None:
 def test_the_table_offers_the_same_checked_function(table: FamilyTable) -> None:
     """The planner calls it on the table."""
     assert table.dispatch_operation(plain(table), (1024,), (256,)) == launch(table)
+
+
+def test_sizes_may_be_single_numbers() -> None:
+    """One dimension needs no tuple, and numpy's integers count."""
+    table = FAMILIES[3]
+    assert launch(table, 1000, 256) == launch(table, (1000, 1, 1), (256, 1, 1))
+    assert launch(table, np.int64(1000), (np.uint8(64), 4)) == launch(table, (1000,), (64, 4))
+
+
+@every_family
+def test_rows_are_the_callers_own(table: FamilyTable) -> None:
+    """Writing into one changes no other, though launches of one shape are checked once."""
+    first = launch(table)
+    first["rsrc1"] = first["entry_reloc"] = 7
+    assert launch(table)["rsrc1"] == plain(table).rsrc1
+    assert launch(table)["entry_reloc"] == -1
 
 
 @every_family
