@@ -204,7 +204,7 @@ def dispatch_operation(
 
 @lru_cache(maxsize=4096)
 def _launch(table: FamilyTable, words: DispatchWords, size: Size, group: Size) -> NDArray[np.void]:
-    """The row without addresses, as an array of one. Graphs launch few kernels often, and checking costs more than copying a row."""
+    """The row without addresses, in an array. Graphs launch few kernels often, and copying is cheaper than checking."""
     properties = _check_properties(table, words)
     rsrc2 = table.register["COMPUTE_PGM_RSRC2"].unpack(words.rsrc2, f"{words.name}.rsrc2")
     _check_scratch(words, rsrc2)
