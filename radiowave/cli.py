@@ -15,7 +15,7 @@ from radiowave.code_object import CodeObject, KernelFacts
 from radiowave.compile import compile_file
 from radiowave.disassemble import Disassembler, Instruction
 from radiowave.errors import RadiowaveError, UnsupportedTarget
-from radiowave.inspection import SCHEMA, as_json, as_lines
+from radiowave.inspection import SCHEMA, as_json, inspect, inspection_json, inspection_lines
 from radiowave.toolchain import Tool, find_tools
 
 OK, FINDINGS, USAGE = 0, 1, 2
@@ -52,11 +52,14 @@ def _parser() -> argparse.ArgumentParser:
     build.add_argument("--code-object-version", type=int, choices=(4, 5, 6))
     build.add_argument("-o", "--output", type=Path, required=True)
 
-    inspect = _command(commands, "inspect", "Show the kernels, arguments and descriptors of an object.", _inspect)
-    inspect.add_argument("file", type=Path)
+    shown = "a code object, an offload bundle, or a host program or library with bundles inside"
+    facts = _command(commands, "inspect", "Show the kernels, arguments and descriptors of a file.", _inspect)
+    facts.add_argument("file", type=Path, help=shown)
+    facts.add_argument("--target", help="the object for this target alone: gfx1201, gfx1010:xnack-")
 
     listing = _command(commands, "disassemble", "Show the machine code of an object's kernels.", _disassemble)
-    listing.add_argument("file", type=Path)
+    listing.add_argument("file", type=Path, help=shown)
+    listing.add_argument("--target", help="which object of a bundle")
     listing.add_argument("--kernel", help="this kernel alone")
 
     _command(commands, "tools", "Show which compilers and disassemblers were found, and where.", _tools)
@@ -90,16 +93,16 @@ def _compile(arguments: argparse.Namespace) -> int:
 
 
 def _inspect(arguments: argparse.Namespace) -> int:
-    code_object = CodeObject.parse(arguments.file.read_bytes())
+    found = inspect(arguments.file.read_bytes(), arguments.target)
     if arguments.json:
-        _print_json(as_json(code_object))
+        _print_json(inspection_json(found))
     else:
-        print("\n".join(as_lines(code_object)))
-    return OK
+        print("\n".join(inspection_lines(found)))
+    return FINDINGS if found.has_findings else OK
 
 
 def _disassemble(arguments: argparse.Namespace) -> int:
-    code_object = CodeObject.parse(arguments.file.read_bytes())
+    code_object = CodeObject.read(arguments.file.read_bytes(), arguments.target)
     kernels = [code_object.kernel(arguments.kernel)] if arguments.kernel else code_object.kernels.values()
     with Disassembler() as disassembler:
         listings = {

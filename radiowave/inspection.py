@@ -1,44 +1,147 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Show a code object: as a dictionary for `--json`, as lines for people. Reads and checks nothing itself."""
+"""Show what a file holds: as a dictionary for `--json`, as lines for people.
+
+A file is one code object or a container of several; an object that cannot be read is shown with its fault beside those
+that can. The reading itself is `bundle.py` and `code_object.py`.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
+from radiowave.bundle import BundleEntry, container_of, select, unbundle
 from radiowave.code_object import CodeObject, KernelFacts
+from radiowave.errors import CodeObjectError
 from radiowave.metadata import Argument
 
-SCHEMA = 1
+SCHEMA = 2
+
+#: Faults that say "not for us" and not "broken": an old code object version, a GPU that is not on the list.
+_FOREIGN = ("RW0304", "RW0305")
+
+
+@dataclass(frozen=True)
+class Content:
+    """One code object of a file: what was read of it, or why not. `entry` is None for a file that is one object."""
+
+    entry: BundleEntry | None
+    code_object: CodeObject | None
+    fault: CodeObjectError | None
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether it is damaged, and not merely for another GPU."""
+        is_foreign = self.fault is None or self.fault.code in _FOREIGN
+        return not is_foreign and (self.entry is None or self.entry.target is not None)
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """A whole file. `container` is None for a file that is one code object."""
+
+    container: str | None
+    nbytes: int
+    sha256: str
+    contents: tuple[Content, ...]
+
+    @property
+    def has_findings(self) -> bool:
+        """Whether something in it is broken, or nothing in it can be used."""
+        return any(c.is_broken for c in self.contents) or not any(c.code_object for c in self.contents)
+
+
+def inspect(data: bytes, target: str | None = None) -> Inspection:
+    """What is in a file; with a target, the object for it alone. Raises `CodeObjectError` where nothing can be listed."""
+    container = container_of(data)
+    if container is None or target is not None:
+        found = CodeObject.read(data, target)
+        entry = select(unbundle(data), target) if container else None
+        contents: tuple[Content, ...] = (Content(entry, found, None),)
+    else:
+        contents = tuple(_content(entry) for entry in unbundle(data))
+    return Inspection(container, len(data), hashlib.sha256(data).hexdigest(), contents)
+
+
+def _content(entry: BundleEntry) -> Content:
+    try:
+        found = CodeObject.parse(entry.data)
+        found.check_entry(entry)
+    except CodeObjectError as fault:
+        return Content(entry, None, fault)
+    return Content(entry, found, None)
+
+
+def inspection_json(found: Inspection) -> dict[str, Any]:
+    """Everything that was found, ready for `json.dumps`."""
+    return {
+        "schema": SCHEMA,
+        "file": {"container": found.container, "bytes": found.nbytes, "sha256": found.sha256},
+        "objects": [_content_json(content) for content in found.contents],
+    }
+
+
+def _content_json(content: Content) -> dict[str, Any]:
+    entry, fault = content.entry, content.fault
+    row: dict[str, Any] = {"entry": None, "bundle": None, "fault": None}
+    if entry is not None:
+        row |= {"entry": entry.id, "bundle": entry.bundle, "bytes": len(entry.data)}
+        row |= {"sha256": hashlib.sha256(entry.data).hexdigest()}
+    if fault is not None:
+        row["fault"] = {key: getattr(fault, key) for key in ("code", "where", "seen", "allowed", "do")}
+    return row if content.code_object is None else row | _object_json(content.code_object)
 
 
 def as_json(code_object: CodeObject) -> dict[str, Any]:
-    """The facts of an object, ready for `json.dumps`; the object's own bytes are left out."""
+    """The facts of one object, ready for `json.dumps`; the object's own bytes are left out."""
+    return {"schema": SCHEMA, **_object_json(code_object)}
+
+
+def _object_json(code_object: CodeObject) -> dict[str, Any]:
     return {
-        "schema": SCHEMA,
         "target": code_object.target,
+        "target_id": code_object.target_id,
         "code_object_version": code_object.code_object_version,
         "metadata_version": list(code_object.metadata_version),
         "xnack": code_object.xnack,
         "sramecc": code_object.sramecc,
+        "bytes": len(code_object.data),
         "sha256": code_object.sha256,
-        "kernels": [_kernel(kernel) for kernel in code_object.kernels.values()],
+        "kernels": [_kernel_json(kernel) for kernel in code_object.kernels.values()],
     }
 
 
-def _kernel(kernel: KernelFacts) -> dict[str, Any]:
+def _kernel_json(kernel: KernelFacts) -> dict[str, Any]:
     facts = asdict(kernel)
     facts["arguments"] = [{**asdict(a), "hidden": a.is_hidden, "known": a.is_known} for a in kernel.arguments]
-    required = kernel.required_workgroup
-    facts["required_workgroup"] = list(required) if required else None
+    for key in ("required_workgroup", "workgroup_hint"):
+        facts[key] = list(facts[key]) if facts[key] else None
     return facts
 
 
-def as_lines(code_object: CodeObject) -> Iterator[str]:
+def inspection_lines(found: Inspection) -> Iterator[str]:
     """The same for people."""
+    if found.container is not None:
+        count = len(found.contents)
+        yield f"{found.container}  {count} code object{'' if count == 1 else 's'}  {found.nbytes} bytes"
+        yield f"sha256 {found.sha256}"
+    for content in found.contents:
+        if content.entry is not None:
+            yield ""
+            yield f"entry {content.entry.id}  bundle {content.entry.bundle}  {len(content.entry.data)} bytes"
+        if content.fault is not None:
+            yield f"not read: {content.fault}"
+        if content.code_object is not None:
+            yield from as_lines(content.code_object)
+
+
+def as_lines(code_object: CodeObject) -> Iterator[str]:
+    """One object for people."""
+    major, minor = code_object.metadata_version
     yield (
-        f"{code_object.target}  code object v{code_object.code_object_version}"
+        f"{code_object.target}  code object v{code_object.code_object_version}  metadata {major}.{minor}"
         f"  xnack {code_object.xnack}  sramecc {code_object.sramecc}"
     )
     yield f"sha256 {code_object.sha256}"
@@ -51,30 +154,48 @@ def as_lines(code_object: CodeObject) -> Iterator[str]:
 def _kernel_lines(kernel: KernelFacts) -> Iterator[str]:
     d = kernel.descriptor
     yield ""
-    yield f"kernel {kernel.name} ({kernel.symbol})  wave{kernel.wave}  {kernel.code_bytes} bytes of code"
+    yield f"kernel {kernel.name} ({kernel.symbol})  wave{kernel.wave}  {kernel.code_bytes} bytes of code{_kind(kernel)}"
     yield f"  kernarg {kernel.kernarg_bytes} bytes, aligned to {kernel.kernarg_align}"
     yield f"  group {d.group_bytes} bytes  private {d.private_bytes} bytes{_stack(kernel)}"
-    yield f"  VGPRs {kernel.vgpr_count}  SGPRs {kernel.sgpr_count}  {_workgroup(kernel)}"
+    yield f"  VGPRs {kernel.vgpr_count}  SGPRs {kernel.sgpr_count}{_spills(kernel)}  {_workgroup(kernel)}"
     yield f"  rsrc1 {d.rsrc1:#010x}  rsrc2 {d.rsrc2:#010x}  rsrc3 {d.rsrc3:#010x}"
     yield f"  properties {d.properties:#06x}  preload {d.preload:#06x}"
     yield f"  descriptor at {kernel.descriptor_va:#x}, entry at {kernel.entry_va:#x}"
+    if kernel.arguments:
+        yield " offset size  argument"
     for argument in kernel.arguments:
         yield f"  {argument.offset:5} {argument.size:4}  {_words(argument)}"
+
+
+def _kind(kernel: KernelFacts) -> str:
+    words = [kernel.language, "" if kernel.kind == "normal" else f"runs at {kernel.kind}"]
+    return "".join(f"  {word}" for word in words if word)
 
 
 def _stack(kernel: KernelFacts) -> str:
     return "  dynamic stack" if kernel.uses_dynamic_stack else ""
 
 
+def _spills(kernel: KernelFacts) -> str:
+    if not kernel.vgpr_spill_count and not kernel.sgpr_spill_count:
+        return ""
+    return f"  spilled {kernel.vgpr_spill_count} VGPRs {kernel.sgpr_spill_count} SGPRs"
+
+
 def _workgroup(kernel: KernelFacts) -> str:
     required = kernel.required_workgroup
+    uniform = ", whole ones only" if kernel.has_uniform_workgroups else ""
     if required:
-        return f"workgroup exactly {'x'.join(str(extent) for extent in required)}"
-    return f"workgroup up to {kernel.max_workgroup}"
+        return f"workgroup exactly {'x'.join(str(extent) for extent in required)}{uniform}"
+    return f"workgroup up to {kernel.max_workgroup}{uniform}"
 
 
 def _words(argument: Argument) -> str:
-    words = [argument.kind, argument.name, argument.address_space or "", argument.access or ""]
+    flags = [name for name in ("const", "restrict", "volatile", "pipe") if getattr(argument, f"is_{name}")]
+    access = argument.access or argument.declared_access or ""
+    words = [argument.kind, argument.name, argument.type_name, argument.address_space or "", access, *flags]
+    if argument.pointee_align:
+        words.append(f"aligned to {argument.pointee_align}")
     if not argument.is_known:
         words.append("(unsupported kind)")
     return " ".join(word for word in words if word)

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import json
 import os
+import struct
 import subprocess
 from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+from redline_fuzz.bundles import bundle, compress, device_id
 
 from radiowave import CodeObject, find_tools
 from radiowave.child import command, environment
@@ -48,7 +50,7 @@ def test_compile_options_reach_the_compiler(source: Path, capsys: pytest.Capture
     arguments = ["compile", str(source), "--target", "gfx1030", "--wave", "64", "--code-object-version", "6", "--json"]
     assert main([*arguments, "-o", str(source.with_suffix(".o"))]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert (document["schema"], document["target"], document["code_object_version"]) == (1, "gfx1030", 6)
+    assert (document["schema"], document["target"], document["code_object_version"]) == (2, "gfx1030", 6)
     assert [kernel["wave"] for kernel in document["kernels"]] == [64, 64]
 
 
@@ -57,20 +59,108 @@ def test_inspect_json_has_every_fact(built: Path, capsys: pytest.CaptureFixture[
     assert main(["inspect", str(built), "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     code_object = CodeObject.parse(built.read_bytes())
-    assert document["schema"] == 1
-    for row, kernel in zip(document["kernels"], code_object.kernels.values(), strict=True):
+    assert document["schema"] == 2
+    assert document["file"] == {"container": None, "bytes": built.stat().st_size, "sha256": code_object.sha256}
+    (shown,) = document["objects"]
+    assert (shown["entry"], shown["bundle"], shown["fault"]) == (None, None, None)
+    assert (shown["target"], shown["target_id"], shown["code_object_version"]) == ("gfx1201", "gfx1201", 5)
+    assert (shown["metadata_version"], shown["xnack"], shown["sramecc"]) == ([1, 2], "unsupported", "unsupported")
+    for row, kernel in zip(shown["kernels"], code_object.kernels.values(), strict=True):
         marks = [(argument.pop("hidden"), argument.pop("known")) for argument in row["arguments"]]
         assert marks == [(a.is_hidden, a.is_known) for a in kernel.arguments]
         assert row == json.loads(json.dumps(asdict(kernel)))
+
+
+#: What "HSA reflection" asks for (case 49), as keys of the JSON.
+REFLECTION = {
+    "object": {"target", "metadata_version"},
+    "kernel": {
+        *("name", "symbol", "arguments", "kernarg_bytes", "kernarg_align", "required_workgroup", "max_workgroup"),
+        *("descriptor", "language", "kind", "workgroup_hint", "uses_dynamic_stack", "wave"),
+    },
+    "descriptor": {"group_bytes", "private_bytes", "kernarg_bytes"},
+    "argument": {
+        *("name", "type_name", "offset", "size", "kind", "address_space", "access", "declared_access"),
+        *("pointee_align", "is_const", "is_restrict", "is_volatile", "is_pipe", "hidden", "known"),
+    },
+}
+
+
+def test_inspect_json_has_what_was_asked_for(built: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Case 49: each field of the request, by name."""
+    assert main(["inspect", str(built), "--json"]) == 0
+    (shown,) = json.loads(capsys.readouterr().out)["objects"]
+    kernel = shown["kernels"][0]
+    rows = {"object": shown, "kernel": kernel, "descriptor": kernel["descriptor"], "argument": kernel["arguments"][0]}
+    assert {what: wanted - rows[what].keys() for what, wanted in REFLECTION.items()} == {what: set() for what in rows}
 
 
 def test_inspect_shows_arguments(built: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Kernels, descriptor words and arguments, for people."""
     assert main(["inspect", str(built)]) == 0
     printed = capsys.readouterr().out
+    assert "gfx1201  code object v5  metadata 1.2" in printed
     assert "kernel one (one.kd)  wave32" in printed
     assert "rsrc1 0xe00f0000  rsrc2 0x00000084" in printed
-    assert "global_buffer y global" in printed
+    assert "workgroup up to 256" in printed
+    assert " offset size  argument\n      0    8  global_buffer y global\n      8    4  by_value i\n" in printed
+
+
+@pytest.fixture
+def fat(globals_object: bytes, tmp_path: Path) -> Path:
+    """A compressed bundle with an object, one that is damaged, and one for a GPU that is not on the list."""
+    foreign = bytearray(globals_object)
+    struct.pack_into("<I", foreign, 48, 0x3F)
+    entries = [("gfx1201", globals_object), ("gfx1100", globals_object[:700]), ("gfx90a", bytes(foreign))]
+    path = tmp_path / "kernels.hipfb"
+    path.write_bytes(compress(bundle([(device_id(name), data) for name, data in entries])))
+    return path
+
+
+def test_inspect_a_bundle(fat: Path, globals_object: bytes, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every entry is listed, readable or not; a damaged one makes the exit code 1."""
+    assert main(["inspect", str(fat), "--json"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert document["file"]["container"] == "compressed clang offload bundle (CCOB v3, zstd)"
+    good, damaged, foreign = document["objects"]
+    assert (good["entry"], good["fault"], good["bytes"]) == (device_id("gfx1201"), None, len(globals_object))
+    assert [kernel["name"] for kernel in good["kernels"]] == ["one", "two"]
+    assert (damaged["entry"], damaged["fault"]["code"], damaged["bytes"]) == (device_id("gfx1100"), "RW0307", 700)
+    assert (foreign["fault"]["code"], "kernels" in foreign) == ("RW0305", False)
+    assert main(["inspect", str(fat)]) == 1
+    printed = capsys.readouterr().out
+    assert printed.startswith("compressed clang offload bundle (CCOB v3, zstd)  3 code objects  ")
+    assert "\n\nentry hipv4-amdgcn-amd-amdhsa--gfx1201  bundle 0  " in printed
+    assert "\nnot read: RW0305 ELF header e_flags: gfx90a (machine 0x3f)" in printed
+
+
+def test_inspect_one_target(fat: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The object asked for and no other; a target that is not there is a fault, one not on the list is usage."""
+    assert main(["inspect", str(fat), "--target", "gfx1201", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [row["entry"] for row in document["objects"]] == [device_id("gfx1201")]
+    assert main(["inspect", str(fat), "--target", "gfx1030"]) == 1
+    assert f"RW0317 offload bundle, target gfx1030: {device_id('gfx1201')}, " in capsys.readouterr().err
+    assert main(["inspect", str(fat), "--target", "gfx90a"]) == 2
+
+
+def test_inspect_passes_over_foreign_objects(globals_object: bytes, fat: Path) -> None:
+    """A library for many GPUs is no finding as long as something in it can be used."""
+    foreign = bytearray(globals_object)
+    struct.pack_into("<I", foreign, 48, 0x3F)
+    odd = [("hip-spirv64-amd-amdhsa--amdgcnspirv", b"\x03\x02#\x07"), (device_id("gfx90a"), bytes(foreign))]
+    fat.write_bytes(bundle([*odd, (device_id("gfx1201"), globals_object)]))
+    assert main(["inspect", str(fat)]) == 0
+    fat.write_bytes(bundle(odd))
+    assert main(["inspect", str(fat)]) == 1
+
+
+def test_disassemble_out_of_a_bundle(fat: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The target chooses; without it the message lists what there is."""
+    assert main(["disassemble", str(fat), "--target", "gfx1201", "--kernel", "two"]) == 0
+    assert capsys.readouterr().out.startswith("two:  gfx1201 wave32\n")
+    assert main(["disassemble", str(fat)]) == 1
+    assert "3 code objects" in capsys.readouterr().err
 
 
 def test_disassemble(built: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,9 +17,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from redline_fuzz.bundles import host_elf
 
-from radiowave import CodeObject, CodeObjectError, CompileJob, compile_ir, compile_many, image
+from radiowave import CodeObject, CodeObjectError, CompileJob, compile_ir, compile_many, image, metadata
 from radiowave import elf as e
 from radiowave.compile import compile_relocatable
+from radiowave.inspection import inspect, inspection_json, inspection_lines
+from radiowave.value_kinds import VALUE_KINDS
 from tests.radiowave import sources
 
 # What LLVM 22.1 was seen to write for a kernel that uses workgroup id x and 1 KiB of LDS, wave32: rsrc1, rsrc2, rsrc3,
@@ -328,13 +330,6 @@ def test_argument_offset_is_the_metadata_s(globals_object: bytes) -> None:
     assert [a.offset for a in CodeObject.parse(linked).kernel("one").arguments] == [0, 24]
 
 
-def test_unknown_argument_kind_is_listed(globals_object: bytes) -> None:
-    """Case 49: a kind on no list of ours is kept and marked, never dropped."""
-    linked = _with_metadata(globals_object, _edit_argument(1, value_kind="hidden_new_thing"))
-    argument = CodeObject.parse(linked).kernel("one").arguments[1]
-    assert (argument.kind, argument.is_known, argument.is_hidden) == ("hidden_new_thing", False, True)
-
-
 @pytest.mark.parametrize(
     ("edit", "code", "words"),
     [
@@ -356,6 +351,11 @@ def test_unknown_argument_kind_is_listed(globals_object: bytes) -> None:
         (_edit_argument(1, offset=4), "RW0308", "argument 'i' at 4; allowed: at or behind 8"),
         (_edit_argument(1, size=0), "RW0308", "size 0"),
         (_edit_argument(0, address_space="shared"), "RW0308", "'shared'; allowed: constant generic global"),
+        (_edit_argument(0, access="sometimes"), "RW0308", "'sometimes'; allowed: read_only"),
+        (_edit_argument(0, type_name=1), "RW0308", ".type_name: int 1; allowed: a str"),
+        (_edit_argument(0, is_const=1), "RW0308", ".is_const: int 1; allowed: a bool"),
+        (_edit_kernel(kind="main"), "RW0308", "'main'; allowed: fini init normal"),
+        (_edit_kernel(workgroup_size_hint=[1]), "RW0308", ".workgroup_size_hint: [1]; allowed: 3 integers"),
         (_edit_argument(0, actual_access="none"), "RW0308", "'none'; allowed: read_only read_write write_only"),
         (lambda d: d.update({"amdhsa.kernels": 3}), "RW0308", "metadata amdhsa.kernels: int 3"),
         (lambda d: d.update({"amdhsa.version": [1]}), "RW0308", "amdhsa.version: [1]; allowed: 2 integers"),
@@ -392,6 +392,59 @@ def test_metadata_that_is_no_document(payload: bytes, globals_object: bytes) -> 
         CodeObject.parse(_with_note(globals_object, payload))
 
 
+@pytest.mark.parametrize("kind", VALUE_KINDS)
+def test_every_kind_of_argument(kind: str, globals_object: bytes) -> None:
+    """Each kind of LLVM's list is known; one that the ABI gives a size has that size and no other."""
+    nbytes = VALUE_KINDS[kind].nbytes or 8
+    segment = _edit_kernel(kernarg_segment_size=16)
+    # The descriptor may leave its kernarg size open.
+    open_size = _descriptor(8, "<I", 0)(globals_object)
+    edit = _both(segment, _edit_argument(1, size=nbytes, value_kind=kind))
+    argument = CodeObject.parse(_with_metadata(open_size, edit)).kernel("one").arguments[1]
+    assert (argument.kind, argument.size, argument.is_known) == (kind, nbytes, True)
+    assert argument.is_hidden == kind.startswith("hidden_")
+    if VALUE_KINDS[kind].nbytes:
+        edit = _both(segment, _edit_argument(1, size=nbytes - 1, value_kind=kind))
+        with pytest.raises(CodeObjectError, match=f"RW0308 .*argument 1: {kind} of {nbytes - 1} bytes"):
+            CodeObject.parse(_with_metadata(open_size, edit))
+
+
+def test_unknown_kind_is_listed_and_marked(globals_object: bytes) -> None:
+    """Case 49: a kind of tomorrow is not dropped, whatever its size."""
+    changed = _with_metadata(globals_object, _edit_argument(1, value_kind="hidden_tomorrow"))
+    argument = CodeObject.parse(changed).kernel("one").arguments[1]
+    assert (argument.kind, argument.is_known, argument.is_hidden) == ("hidden_tomorrow", False, True)
+    (shown,) = inspection_json(inspect(changed))["objects"]
+    assert [row["known"] for row in shown["kernels"][0]["arguments"]] == [True, False]
+    lines = list(inspection_lines(inspect(changed)))
+    assert "      8    4  hidden_tomorrow i (unsupported kind)" in lines
+
+
+def test_what_the_source_says_about_an_argument(globals_object: bytes) -> None:
+    """OpenCL's type names and qualifiers, and the language; absent ones have defaults."""
+    source = {"type_name": "image2d_t", "access": "read_only", "pointee_align": 4, "is_const": True, "is_pipe": True}
+    edit = _both(
+        _edit_argument(0, **source), _edit_kernel(language="OpenCL C", kind="init", workgroup_size_hint=[8, 8, 1])
+    )
+    changed = _with_metadata(globals_object, edit)
+    kernel = CodeObject.parse(changed).kernel("one")
+    assert (kernel.language, kernel.kind, kernel.workgroup_hint) == ("OpenCL C", "init", (8, 8, 1))
+    first, second = kernel.arguments
+    assert (first.type_name, first.declared_access, first.pointee_align) == ("image2d_t", "read_only", 4)
+    assert (first.is_const, first.is_restrict, first.is_volatile, first.is_pipe) == (True, False, False, True)
+    assert (second.type_name, second.declared_access, second.pointee_align, second.is_const) == ("", None, None, False)
+    lines = list(inspection_lines(inspect(changed)))
+    assert any(line.endswith("OpenCL C  runs at init") for line in lines)
+    assert "      0    8  global_buffer y image2d_t global read_only const pipe aligned to 4" in lines
+
+
+def test_size_of_the_metadata_is_limited(globals_object: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A document may take many times its size in memory."""
+    monkeypatch.setattr(metadata, "MAX_NOTE_BYTES", 100)
+    with pytest.raises(CodeObjectError, match="RW0308 metadata note: [0-9]+ bytes; allowed: up to 100"):
+        CodeObject.parse(globals_object)
+
+
 def test_missing_note_and_second_note(globals_object: bytes) -> None:
     """Exactly one metadata note."""
     elf = e.Elf(globals_object)
@@ -421,6 +474,28 @@ def test_stripped_object_is_read_by_dynsym(globals_object: bytes) -> None:
     header = struct.unpack_from("<Q", globals_object, 40)[0] + table.index * e.SHDR.size
     stripped = CodeObject.parse(_word(header + 4, "<I", e.SHT_PROGBITS)(globals_object))
     assert stripped.kernels == CodeObject.parse(globals_object).kernels
+
+
+def test_names_and_notes_that_repeat_themselves(globals_object: bytes) -> None:
+    """Symbols may share the bytes of a name, segments those of a note: only as often as honest files do."""
+    elf = e.Elf(globals_object)
+    names = b"\0" + b"n" * 16000 + b"\0"
+    rows = e.SYM.pack(1, 0, 0, 0, 0, 0) * 4000
+    at, table = len(globals_object), next(s for s in elf.sections if s.type == e.SHT_SYMTAB)
+    header = struct.unpack_from("<Q", globals_object, 40)[0]
+    moved = {table.index: (at, len(rows)), table.link: (at + len(rows), len(names))}
+    changed = bytearray(globals_object + rows + names)
+    for index, (offset, nbytes) in moved.items():
+        struct.pack_into("<QQ", changed, header + index * e.SHDR.size + 24, offset, nbytes)
+    with pytest.raises(CodeObjectError, match="RW0313 .*4 times the file's"):
+        CodeObject.parse(bytes(changed))
+
+
+def test_tables_of_too_many_rows(globals_object: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each row costs many times its size in memory."""
+    monkeypatch.setattr(e, "MAX_ROWS", 3)
+    with pytest.raises(CodeObjectError, match=r"RW0313 symbol table \.symtab: [0-9]+ rows; allowed: up to 3"):
+        CodeObject.parse(globals_object)
 
 
 def test_kernels_that_share_code_cost_no_time(globals_object: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
