@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from redline.encoders.emit import DISPATCH, NO_KERNARG, OPERATION, USER_DATA_LIMIT, Family
 from redline.encoders.limits import Size, check_address, geometry
@@ -172,17 +171,12 @@ def _register_words(table: FamilyTable, words: DispatchWords, rsrc2: dict[str, i
 
 def operation(code: int, **values: int | Sequence[int]) -> np.void:
     """An OPERATION row of any code. Its relocation indices are -1: addresses are real."""
-    row: np.void = _rows(code, **values)[0]
-    return row
-
-
-def _rows(code: int, **values: int | Sequence[int]) -> NDArray[np.void]:
-    rows = np.zeros(1, OPERATION)
-    rows["entry_reloc"] = rows["kernarg_reloc"] = rows["fence_reloc"] = -1
-    rows["code"] = code
+    row: np.void = np.zeros(1, OPERATION)[0]
+    row["entry_reloc"] = row["kernarg_reloc"] = row["fence_reloc"] = -1
+    row["code"] = code
     for name, value in values.items():
-        rows[name] = value
-    return rows
+        row[name] = value
+    return row
 
 
 def dispatch_operation(
@@ -197,14 +191,15 @@ def dispatch_operation(
     check_address(f"{words.name}.kernarg", words.kernarg, KERNARG_ALIGN)
     placeless = replace(words, entry=0, kernarg=0) if words.entry or words.kernarg else words
     size, group = geometry(words.name, global_size, block)
-    row: np.void = _launch(table, placeless, size, group).copy()[0]
+    # A structured copy goes field by field; bytes do not.
+    row: np.void = np.frombuffer(bytearray(_launch(table, placeless, size, group)), OPERATION)[0]
     row["entry"], row["kernarg"] = words.entry, words.kernarg
     return row
 
 
 @lru_cache(maxsize=4096)
-def _launch(table: FamilyTable, words: DispatchWords, size: Size, group: Size) -> NDArray[np.void]:
-    """The row without addresses, in an array. Graphs launch few kernels often, and copying is cheaper than checking."""
+def _launch(table: FamilyTable, words: DispatchWords, size: Size, group: Size) -> bytes:
+    """The row's bytes, without addresses. Graphs launch few kernels often, so a shape is checked once."""
     properties = _check_properties(table, words)
     rsrc2 = table.register["COMPUTE_PGM_RSRC2"].unpack(words.rsrc2, f"{words.name}.rsrc2")
     _check_scratch(words, rsrc2)
@@ -214,7 +209,7 @@ def _launch(table: FamilyTable, words: DispatchWords, size: Size, group: Size) -
         table.register[f"COMPUTE_NUM_THREAD_{axis}"].pack(NUM_THREAD_FULL=n)
         for axis, n in zip("XYZ", group, strict=True)
     ]
-    return _rows(
+    return operation(
         DISPATCH,
         threads=threads,
         dims=size if partial else [n // m for n, m in zip(size, group, strict=True)],
@@ -222,7 +217,7 @@ def _launch(table: FamilyTable, words: DispatchWords, size: Size, group: Size) -
         user_count=user_count,
         kernarg_at=kernarg_at,
         **_register_words(table, words, rsrc2),
-    )
+    ).tobytes()
 
 
 def family_of(table: FamilyTable) -> Family:
