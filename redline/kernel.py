@@ -15,16 +15,20 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
-from .errors import CodeObjectError, RecordError, UnsupportedKernel
+from .errors import CodeObjectError, RecordError, UnsupportedKernel, UnsupportedTarget
 
 if TYPE_CHECKING:
-    from radiowave import KernelFacts
+    from radiowave import CodeObject, KernelFacts
 
     from .encoders import DispatchWords
 
 #: Value kinds of code object metadata (LLVM AMDGPUUsage, "Code Object V5 Kernel Argument Metadata Map").
 POINTER_KINDS: Final = frozenset({"global_buffer"})
 VALUE_KINDS: Final = frozenset({"by_value"})
+POINTER_BYTES: Final = 8
+
+#: Slots of the kernarg arena begin at multiples of this, so no kernel may ask for more.
+KERNARG_SLOT_BYTES: Final = 64
 
 #: Hidden arguments that a dispatch can fill by itself (facts: block and group sizes, grid, LDS size).
 FILLED_HIDDEN: Final = frozenset(
@@ -87,6 +91,7 @@ class Kernel:
     max_workgroup: int = 1024
     required_block: tuple[int, int, int] | None = None
     uniform_workgroups: bool = False
+    kernarg_align: int = 8
     certificate: Certificate | None = None
     module: Module | None = field(default=None, compare=False, repr=False)
 
@@ -96,18 +101,39 @@ class Kernel:
         return tuple(argument for argument in self.arguments if not argument.hidden)
 
     def check_arguments(self, where: str) -> None:
-        """Raise UnsupportedKernel for an argument that a raw dispatch cannot supply, such as a hostcall buffer."""
+        """Raise UnsupportedKernel for arguments that a raw dispatch cannot supply, such as a hostcall buffer.
+
+        A hidden argument that is listed counts as used: only data flow through the machine code could tell, and what
+        optimised builds do not use they do not list.
+        """
+        place = f"{where}, kernel {self.name!r} ({self.target})"
         known = POINTER_KINDS | VALUE_KINDS | FILLED_HIDDEN
         for argument in self.arguments:
             if argument.kind not in known:
                 raise UnsupportedKernel(
                     "RL0406",
-                    where=f"{where}, kernel {self.name!r} ({self.target})",
+                    where=place,
                     seen=f"argument {argument.name or argument.offset!r} of kind {argument.kind}",
                     allowed=", ".join(sorted(known)),
                     do="avoid what needs it (printf, device-side enqueue, hostcalls), or compile with optimisation, "
                     "which drops hidden arguments that are not used",
                 )
+            if argument.kind in POINTER_KINDS and argument.size != POINTER_BYTES:
+                raise UnsupportedKernel(
+                    "RL0406",
+                    where=place,
+                    seen=f"argument {argument.name or argument.offset!r}, a pointer of {argument.size} bytes",
+                    allowed=f"pointers of {POINTER_BYTES} bytes",
+                    do="take a pointer to global or generic memory",
+                )
+        if self.kernarg_align > KERNARG_SLOT_BYTES:
+            raise UnsupportedKernel(
+                "RL0407",
+                where=place,
+                seen=f"kernel arguments aligned to {self.kernarg_align} bytes",
+                allowed=f"up to {KERNARG_SLOT_BYTES}",
+                do="pass the vector in a buffer, or in two halves",
+            )
 
     def words(self, name: str, dynamic_lds: int = 0) -> DispatchWords:
         """The descriptor's words as the encoder takes them, without addresses; `name` appears in its errors."""
@@ -182,13 +208,18 @@ class Kernel:
 
 
 class Module:
-    """A loaded code object: its bytes and its kernels by name. `module["scale"]` is a Kernel."""
+    """A loaded code object: its bytes and its kernels by name. `module["scale"]` is a Kernel.
 
-    def __init__(self, data: bytes, label: str) -> None:
-        self.data = data
+    `data` is the code object itself and `sha256` its hash, also when it came out of an offload bundle.
+    """
+
+    def __init__(self, source: bytes, label: str, target: str | None = None) -> None:
         self.label = label
-        self.sha256 = hashlib.sha256(data).hexdigest()
-        self.target, self.kernels = _parse(data, label, self)
+        parsed = _parse(source, label, target)
+        self.data, self.sha256, self.target = parsed.data, parsed.sha256, parsed.target
+        self.kernels: Mapping[str, Kernel] = {
+            name: _kernel(parsed.target, facts, self) for name, facts in parsed.kernels.items()
+        }
 
     def __getitem__(self, name: str) -> Kernel:
         try:
@@ -206,11 +237,16 @@ class Module:
         return f"<Module {self.label} {self.target}: {', '.join(sorted(self.kernels))}>"
 
 
-def load(source: str | PathLike[str] | bytes, *, sha256: str | None = None) -> Module:
+def load(source: str | PathLike[str] | bytes, target: str | None = None, *, sha256: str | None = None) -> Module:
     """Read an AMDGPU code object from a path or from bytes. Needs no device.
 
-    `sha256` (hex), when given, is what the bytes must hash to. Raises CodeObjectError for anything that is not a whole,
-    linked AMDGPU code object, and OSError when the file cannot be read.
+    The file may also be a clang offload bundle, compressed or not, or a host program or library with such bundles
+    inside. `target` (a target id such as "gfx1201" or "gfx1010:xnack-") says which code object to take; it may be left
+    out where there is only one. `sha256` (hex), when given, is what the bytes of the whole file must hash to.
+
+    Raises CodeObjectError for anything that is not whole, linked and for a supported GPU, and for a file that holds
+    none or several for the target; UnsupportedTarget for a target that is not on the list; OSError when the file cannot
+    be read.
     """
     data, label = (source, "<bytes>") if isinstance(source, bytes) else (Path(source).read_bytes(), str(source))
     seen = hashlib.sha256(data).hexdigest()
@@ -222,24 +258,33 @@ def load(source: str | PathLike[str] | bytes, *, sha256: str | None = None) -> M
             allowed=f"sha256 {sha256.lower()}",
             do="build it again, or give the hash of the bytes that you mean to load",
         )
-    return Module(data, label)
+    return Module(data, label, target)
 
 
-def _parse(data: bytes, label: str, module: Module) -> tuple[str, Mapping[str, Kernel]]:
+def _parse(source: bytes, label: str, target: str | None) -> CodeObject:
     import radiowave
 
     try:
-        parsed = radiowave.CodeObject.parse(data)
-    except radiowave.CodeObjectError as error:
-        raise CodeObjectError(
-            "RL0601",
-            where=f"code object {label}, {error.where}",
-            seen=error.seen,
-            allowed=error.allowed,
-            do=error.do,
+        parsed = radiowave.CodeObject.read(source, target)
+    except radiowave.UnsupportedTarget as error:
+        raise UnsupportedTarget(
+            "RL0301", where=f"load {label}", seen=error.seen, allowed=error.allowed, do=error.do
         ) from error
-    kernels = {name: _kernel(parsed.target, facts, module) for name, facts in parsed.kernels.items()}
-    return parsed.target, kernels
+    except radiowave.CodeObjectError as error:
+        place = f"code object {label}, {error.where}"
+        if error.code == "RW0317":
+            raise CodeObjectError("RL0603", where=place, seen=error.seen, allowed=error.allowed, do=error.do) from error
+        raise CodeObjectError("RL0601", where=place, seen=error.seen, allowed=error.allowed, do=error.do) from error
+    if parsed.xnack == "on":
+        # Linux keeps XNACK off on every GPU from GC 10.1.1 on (kfd_process_xnack_mode), so no agent could run it.
+        raise CodeObjectError(
+            "RL0604",
+            where=f"code object {label}",
+            seen=parsed.target_id,
+            allowed=f"{parsed.target} or {parsed.target}:xnack-: agents of this GPU run with XNACK off",
+            do=f"compile for {parsed.target}",
+        )
+    return parsed
 
 
 def _kernel(target: str, facts: KernelFacts, module: Module) -> Kernel:
@@ -257,10 +302,13 @@ def _kernel(target: str, facts: KernelFacts, module: Module) -> Kernel:
         properties=words.properties,
         preload=words.preload,
         entry_offset=words.entry_offset,
-        arguments=tuple(Argument(a.name, a.offset, a.size, a.kind, a.access or "") for a in facts.arguments),
+        arguments=tuple(
+            Argument(a.name, a.offset, a.size, a.kind, a.access or "", a.type_name) for a in facts.arguments
+        ),
         code_sha256=facts.code_sha256,
         max_workgroup=facts.max_workgroup,
         required_block=facts.required_workgroup,
         uniform_workgroups=facts.has_uniform_workgroups,
+        kernarg_align=facts.kernarg_align,
         module=module,
     )
