@@ -36,14 +36,14 @@ def main(name: str = "sim:gfx1201") -> None:
     with rl.open(name) as device:
         plan = record(device.target).compile()
         print(plan.explain())
-        memory = {key: device.buffer(4 * COUNT) for key in ("source", "state", "out")}
-        memory["source"].write(np.ones(COUNT, np.float32))
-        memory["state"].write(np.zeros(COUNT, np.float32))
-        with device.instantiate(plan, memory) as replay:
-            for token in range(8):
-                replay.patch(scale=0.5 * token)
-                replay.run(timeout=10.0)
-        print("state after eight steps:", memory["out"].read(np.float32, count=1)[0])
+        with device.buffer(4 * COUNT) as source, device.buffer(4 * COUNT) as state, device.buffer(4 * COUNT) as out:
+            source.write(np.ones(COUNT, np.float32))
+            state.write(np.zeros(COUNT, np.float32))
+            with device.instantiate(plan, {"source": source, "state": state, "out": out}) as replay:
+                for token in range(8):
+                    replay.patch(scale=0.5 * token)
+                    replay.run(timeout=10.0)
+            print("state after eight steps:", out.read(np.float32, count=1)[0])
 
 
 if __name__ == "__main__":

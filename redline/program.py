@@ -204,8 +204,8 @@ class _Kernels:
 
 def _finish(plan: Plan, stream: _Stream, kernels: _Kernels, body: int, elide: bool) -> Program:
     rows = np.array(stream.rows, OPERATION)
-    words, relocs, _ = _emit(stream.family, rows, elide)
-    _, _, end = _emit(stream.family, rows[:body], elide)
+    words, relocs = _emit(stream.family, rows, elide)
+    end = len(words) - max_dwords(rows[body:])  # the tail holds no launch, so its size is exact
     if len(words) > MAX_IB_DWORDS:
         raise EncodeError(
             "RL0520",
@@ -230,11 +230,11 @@ def _finish(plan: Plan, stream: _Stream, kernels: _Kernels, body: int, elide: bo
     )
 
 
-def _emit(family: FamilyTable, rows: NDArray[np.void], elide: bool) -> tuple[NDArray[np.uint32], NDArray[np.void], int]:
+def _emit(family: FamilyTable, rows: NDArray[np.void], elide: bool) -> tuple[NDArray[np.uint32], NDArray[np.void]]:
     words = np.zeros(max_dwords(rows), np.uint32)
     relocs = np.zeros(max_relocs(rows), RELOC)
     used, relocated = emit_program(rows, words, relocs, family.family(), elide)
-    return words[:used].copy(), relocs[:relocated].copy(), int(used)
+    return words[:used].copy(), relocs[:relocated].copy()
 
 
 class _KernargImage:

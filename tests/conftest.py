@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -22,8 +22,8 @@ settings.register_profile(
 settings.register_profile("prove", parent=settings.get_profile("default"), max_examples=3000)
 settings.load_profile("default")
 
-# Kernels built by the tests are cached apart from the user's, for the length of the machine's temporary folder.
-os.environ.setdefault("XDG_CACHE_HOME", os.path.join(tempfile.gettempdir(), "redline-test-cache"))
+# Kernels built by the tests are cached apart from the user's.
+os.environ["XDG_CACHE_HOME"] = str(Path(__file__).parent.parent / ".cache" / "tests")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -129,6 +129,17 @@ def test_every_source_has_its_licence_line_and_says_what_it_is() -> None:
         assert ast.get_docstring(ast.parse(text)), _name(file)
 
 
+def test_every_layer_lists_the_same_targets() -> None:
+    """Encoders, radiowave and the software device keep lists of their own, on purpose; they name the same GPUs."""
+    from radiowave.targets import TARGETS as RADIOWAVE
+    from redline.encoders import TARGETS as ENCODERS
+    from redline.kernels import DEMO_TARGETS
+    from redline.sim.families import TARGETS as SIM
+
+    assert set(ENCODERS) == set(RADIOWAVE) == set(SIM)
+    assert set(DEMO_TARGETS) < set(ENCODERS)
+
+
 #: What has no place in a committed file: open ends, and the paths of one machine.
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX)\b|NotImplementedError|/home/[a-z]|/root/|\.\./shared")
 

@@ -26,7 +26,7 @@ def main() -> int:
         "cores": os.cpu_count(),
         "packages": {name: version(name) for name in ("numba", "numpy", "llvmlite")},
         "encode": [encode.measurements(target, options.launches, options.rounds) for target in targets],
-        "plan": [plan.measurements(shape, options.launches, 3) for shape in plan.SHAPES],
+        "plan": [plan.measurements(shape, options.launches, options.rounds) for shape in plan.SHAPES],
     }
     print(json.dumps(record, indent=1))
     return 0
