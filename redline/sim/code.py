@@ -19,6 +19,7 @@ from .step import Code
 
 FETCH = "instruction fetch"  # the access that a MemoryFault names
 WINDOW_BYTES = 512
+MAX_WINDOWS = 1 << 14  # kept by a decoder
 LONGEST_BYTES = 20  # no instruction of these targets is longer; one that starts nearer to a window's end may be cut
 
 
@@ -60,6 +61,8 @@ class Decoder:
         """(offset, length, text) of each instruction from the first byte on, as far as they decode."""
         known = self._windows.get(code)
         if known is None:
+            if len(self._windows) >= MAX_WINDOWS:
+                self._windows.clear()
             found = self._disassembler.decode(code, 0, self._target, self._wave)
             known = self._windows[code] = tuple((item.pc, item.length, item.text) for item in found)
         return known

@@ -7,9 +7,10 @@ that decides the meaning (branch displacements are relative), so the cache key n
 
 from __future__ import annotations
 
-from .control import compile_control
+from .control import NO_EFFECT, compile_control
 from .errors import UnsupportedInstruction
 from .lds import compile_lds
+from .names import normalise
 from .operands import Parsed, ParseError, parse
 from .scalar import compile_scalar
 from .smem import compile_smem
@@ -17,6 +18,8 @@ from .step import Code, Context
 from .vector import compile_vector
 from .vmem import compile_vmem
 from .vmem_atomic import compile_vmem_atomic
+
+MAX_TEXTS = 1 << 16  # kept; hostile code could hold a new one in every dispatch
 
 
 class Compiler:
@@ -30,6 +33,8 @@ class Compiler:
         """The code of `text`; `pc` is only named when it is refused."""
         code = self._codes.get(text)
         if code is None:
+            if len(self._codes) >= MAX_TEXTS:
+                self._codes.clear()
             try:
                 code = self._codes[text] = compile_text(text, self._context)
             except ParseError as error:
@@ -39,7 +44,7 @@ class Compiler:
 
 def compile_text(text: str, context: Context) -> Code:
     """Compile one line of disassembly; ParseError says why it is refused."""
-    if text.startswith("s_delay_alu"):  # its operands are joined by `|`; it has no effect
+    if normalise(text.partition(" ")[0]) in NO_EFFECT:  # before parsing: operands of waits have a grammar of their own
         return Code(run=lambda front: None)
     parts = parse(text)
     code = _by_family(parts, context)

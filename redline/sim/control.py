@@ -2,8 +2,8 @@
 """Branches, barriers, the end of a wave, and the instructions that have no effect here.
 
 A branch that its waves take differently returns one address for each wave; the scheduler parts them. Instructions
-without effect are listed one by one: waits and hints mean nothing to a device that finishes every access in order.
-An instruction that is not listed is not one of them.
+without effect are listed one by one and never parsed: waits and hints mean nothing to a device that finishes every
+access in order. An instruction that is not listed is not one of them.
 """
 
 from __future__ import annotations
@@ -62,8 +62,6 @@ _BRANCHES: dict[str, tuple[Callable[[Context], Condition], bool]] = {
 def compile_control(parsed: Parsed, context: Context) -> Code | None:
     """The code of a control instruction, None when it is not one."""
     name = parsed.name
-    if name in NO_EFFECT:
-        return Code(run=lambda front: None)
     if name in _BRANCHES:
         return Code(jump=_conditional(_displacement(parsed), *_BRANCHES[name], context))
     make = _OTHERS.get(name)

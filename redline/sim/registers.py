@@ -77,7 +77,7 @@ def _fetcher(operand: Operand, kind: str, rule: OperandType, high: bool) -> Read
     if operand.kind == "null":
         zero = np.zeros((1, 1), rule.dtype)
         return lambda front: zero
-    check_width(operand, max(1, rule.bits // 32))
+    check_width(operand, max(1, rule.bits // 32), half=rule.bits == 16)
     if operand.kind == "v":
         return _vector_reader(operand.first, rule, high)
     if operand.kind == "s":
@@ -85,9 +85,9 @@ def _fetcher(operand: Operand, kind: str, rule: OperandType, high: bool) -> Read
     raise ParseError(f"operand {operand.token!r}")
 
 
-def check_width(operand: Operand, dwords: int) -> None:
-    """Refuse a register operand that is wider or narrower than its type."""
-    if operand.count != dwords:
+def check_width(operand: Operand, dwords: int, *, half: bool = False) -> None:
+    """Refuse a register operand that is wider or narrower than its type; `half` allows v1.l and v1.h."""
+    if operand.count != dwords or (operand.halved and not half):
         raise ParseError(f"operand {operand.token} where {dwords} registers are expected")
 
 
@@ -161,7 +161,7 @@ def writer(operand: Operand, kind: str, *, high: bool = False, ignores_exec: boo
         return lambda front, value: None
     if kind == "mask":
         return mask_writer(operand)
-    check_width(operand, max(1, rule.bits // 32))
+    check_width(operand, max(1, rule.bits // 32), half=rule.bits == 16)
     if operand.kind == "s":
         return scalar_writer(operand, rule)
     if operand.kind != "v":
