@@ -54,7 +54,7 @@ class Inspection:
 
 
 def inspect(data: bytes, target: str | None = None) -> Inspection:
-    """What is in a file; with a target, the object for it alone. Raises `CodeObjectError` where nothing can be listed."""
+    """What is in a file; with a target, the object for it alone. Raises `CodeObjectError` if nothing can be listed."""
     container = container_of(data)
     if container is None or target is not None:
         found = CodeObject.read(data, target)

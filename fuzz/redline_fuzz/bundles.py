@@ -21,9 +21,9 @@ def device_id(target: str) -> str:
     return f"hipv4-amdgcn-amd-amdhsa--{target}"
 
 
-def bundle(entries: Sequence[tuple[str, bytes]], *, align: int = ALIGN, host: bool = True) -> bytes:
+def bundle(entries: Sequence[tuple[str, bytes]], *, align: int = ALIGN, host: str = HOST) -> bytes:
     """A plain bundle: the empty host entry first, then ids and their bytes, each aligned."""
-    rows = [(HOST, b""), *entries] if host else list(entries)
+    rows = [(host, b""), *entries]
     at = 32 + sum(24 + len(name.encode()) for name, _ in rows)
     table, body = b"", b""
     for name, data in rows:
