@@ -118,19 +118,19 @@ def test_lanes_that_are_off_touch_no_memory(memory: Memory) -> None:
 def test_loads_of_every_size_extend_or_merge(memory: Memory) -> None:
     at = _buffer(memory, bytes([0x81, 0x92, 0x03, 0x84, *range(5, 17)]))
     machine = _machine(memory).set_v64(0, at)
-    for place in range(4, 20):
+    for place in range(4, 23):
         machine.set_v(place, 0xAAAABBBB)
     sizes = ["u8 v4", "i8 v5", "u16 v6", "i16 v7", "b64 v[8:9]", "b96 v[10:12]", "b128 v[13:16]"]
-    halves = ["d16_b16 v17", "d16_hi_b16 v18", "d16_hi_i8 v19"]
+    halves = ["d16_b16 v17", "d16_hi_b16 v18", "d16_hi_i8 v19", "d16_u8 v20", "d16_i8 v21", "d16_hi_u8 v22"]
     machine.run(*(f"global_load_{size}, v[0:1], off" for size in sizes + halves))
-    got = [int(machine.v(place)[9]) for place in range(4, 20)]
+    got = [int(machine.v(place)[9]) for place in range(4, 23)]
     words = [0x84039281, 0x08070605, 0x0C0B0A09, 0x100F0E0D]
     assert got == [
         *(0x81, 0xFFFFFF81, 0x9281, 0xFFFF9281),
         *words[:2],
         *words[:3],
         *words,
-        *(0xAAAA9281, 0x9281BBBB, 0xFF81BBBB),
+        *(0xAAAA9281, 0x9281BBBB, 0xFF81BBBB, 0xAAAA0081, 0xAAAAFF81, 0x0081BBBB),
     ]
 
 
@@ -142,10 +142,11 @@ def test_stores_of_every_size_change_only_their_bytes(memory: Memory) -> None:
     machine.run("global_store_b8 v[0:1], v4, off offset:1", "global_store_d16_hi_b16 v[0:1], v4, off offset:4")
     machine.run("global_store_d16_hi_b8 v[0:1], v4, off offset:7", "global_store_b16 v[0:1], v4, off offset:9")
     machine.run("global_store_b96 v[0:1], v[4:6], off offset:16", "flat_store_b128 v[0:1], v[4:7] offset:32")
+    machine.run("global_store_b64 v[0:1], v[4:5], off offset:48")
     want = bytearray(64)
     want[1], want[4:6], want[7], want[9:11] = 0x48, b"\x22\x11", 0x22, b"\x48\x33"
     words = b"".join((0x11223344 + place).to_bytes(4, "little") for place in range(4, 8))
-    want[16:28], want[32:48] = words[:12], words
+    want[16:28], want[32:48], want[48:56] = words[:12], words, words[:8]
     assert memory.bytes_at(at, 64) == bytes(want)
 
 
@@ -227,6 +228,7 @@ ATOMICS = [
     ("dec_u32", 0, 7, 7),
     ("dec_u32", 9, 7, 7),
     ("dec_u32", 3, 7, 2),
+    ("dec_u32", 7, 7, 6),
     ("swap_b32", 1, 2, 2),
 ]
 
@@ -302,6 +304,18 @@ def test_a_buffer_atomic_returns_into_its_data_register(memory: Memory) -> None:
     machine.run("buffer_atomic_add v1, v0, s[4:7], 0 offen glc")
     assert machine.v(1)[:5].tolist() == [10, 20, 0, 0, 1]
     assert np.frombuffer(memory.bytes_at(at, 16), np.uint32).tolist() == [11, 21, 30, 40]
+
+
+def test_a_buffer_compare_and_swap_returns_into_the_first_of_two() -> None:
+    """gfx11 spelling, 64 bits: v[2:3] is the new value and becomes the old one, v[4:5] stays."""
+    memory = Memory()
+    at = _buffer(memory, np.array([7, 8], np.uint64).tobytes())
+    machine = _descriptor(_machine(memory, "gfx1100").set_exec(0b11).set_v(0, [0, 8] * 16), at, 16)
+    machine.set_v64(2, 99).set_v64(4, 8).run("buffer_atomic_cmpswap_b64 v[2:5], v0, s[4:7], 0 offen glc")
+    assert machine.v64(2)[:3].tolist() == [7, 8, 99]
+    assert machine.v64(4)[:2].tolist() == [8, 8]
+    assert [memory.u64_at(at), memory.u64_at(at + 8)] == [7, 99]
+    memory.close()
 
 
 @pytest.mark.parametrize(

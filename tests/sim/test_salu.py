@@ -25,6 +25,7 @@ CASES_32 = [
     ("s_sub_co_i32 s0, s1, s2", 0, 1, ONES, False),
     ("s_add_co_u32 s0, s1, s2", ONES, 1, 0, True),  # carry
     ("s_add_co_u32 s0, s1, s2", 0x7FFFFFFF, 1, TOP, False),
+    ("s_add_co_u32 s0, s1, s2", 5, 0, 5, False),
     ("s_sub_co_u32 s0, s1, s2", 1, 2, ONES, True),  # borrow
     ("s_sub_co_u32 s0, s1, s2", 2, 2, 0, False),
     ("s_addk_co_i32 s1, 0xfffb", 5, 0, None, False),  # checked below: s1 becomes 0
@@ -41,6 +42,7 @@ CASES_32 = [
     ("s_nand_b32 s0, s1, s2", ONES, ONES, 0, False),
     ("s_nor_b32 s0, s1, s2", 0, 0, ONES, True),
     ("s_xnor_b32 s0, s1, s2", 1, ONES - 1, 0, False),
+    ("s_xnor_b32 s0, s1, s2", 3, ONES - 1, 2, True),
     ("s_not_b32 s0, s1", ONES, 0, 0, False),
     ("s_lshl_b32 s0, s1, s2", 1, 33, 2, True),  # the count is masked to 5 bits
     ("s_lshr_b32 s0, s1, s2", TOP, 31, 1, True),
@@ -79,6 +81,8 @@ CASES_32 = [
     ("s_flbit_i32_b32 s0, s1", 0, 0, ONES, None),
     ("s_cls_i32 s0, s1", 0xFFFF3333, 0, 16, None),
     ("s_cls_i32 s0, s1", ONES, 0, ONES, None),
+    ("s_cls_i32 s0, s1", 0, 0, ONES, None),
+    ("s_cls_i32 s0, s1", 1, 0, 31, None),
     ("s_sext_i32_i8 s0, s1", 0x180, 0, 0xFFFFFF80, None),
     ("s_sext_i32_i16 s0, s1", 0x18000, 0, 0xFFFF8000, None),
     ("s_pack_ll_b32_b16 s0, s1, s2", 0x11112222, 0x33334444, 0x44442222, None),
@@ -93,10 +97,11 @@ CASES_32 = [
 @pytest.mark.parametrize(("text", "a", "b", "result", "scc"), CASES_32)
 @pytest.mark.parametrize("before", [False, True])
 def test_32_bit_results_and_scc(text: str, a: int, b: int, result: int | None, scc: bool | None, before: bool) -> None:
-    """s0 starts as 0xC0DE0000; whatever SCC was, it ends as the manual says, or as it was."""
-    machine = Machine().set_s(0, 0xC0DE0000).set_s(1, a).set_s(2, b).set_scc(before).run(text)
-    assert machine.s(0) == (0xC0DE0000 if result is None else result)
-    assert machine.scc == (before if scc is None else scc)
+    """s0 starts as 0xC0DE0000; whatever SCC was, it ends as the manual says, or as it was; alone and beside a wave."""
+    for waves in (1, 2):
+        machine = Machine(waves=waves).set_s(0, 0xC0DE0000).set_s(1, a).set_s(2, b).set_scc(before).run(text)
+        assert machine.s(0, waves - 1) == (0xC0DE0000 if result is None else result)
+        assert machine.scc == (before if scc is None else scc)
 
 
 # (text with s[0:1] = result, s[2:3] and s[4:5] = sources, result, SCC)
@@ -126,9 +131,10 @@ CASES_64 = [
 
 @pytest.mark.parametrize(("text", "a", "b", "result", "scc"), CASES_64)
 def test_64_bit_results_and_scc(text: str, a: int, b: int, result: int, scc: bool | None) -> None:
-    machine = Machine().set_s64(0, 0).set_s64(2, a).set_s64(4, b).set_scc(True).run(text)
-    assert machine.s64(0) == result
-    assert machine.scc == (True if scc is None else scc)
+    for waves in (1, 2):
+        machine = Machine(waves=waves).set_s64(0, 0).set_s64(2, a).set_s64(4, b).set_scc(True).run(text)
+        assert machine.s64(0, waves - 1) == result
+        assert machine.scc == (True if scc is None else scc)
 
 
 @pytest.mark.parametrize("carry", [False, True])
@@ -140,6 +146,8 @@ def test_carries_chain_through_scc(carry: bool) -> None:
     assert (machine.s(0), machine.scc) == ((ONES, True) if carry else (0, False))
     machine.set_scc(carry).run("s_sub_co_ci_u32 s0, s2, s1")
     assert (machine.s(0), machine.scc) == ((0, True) if carry else (1, True))
+    machine.set_s(3, 7).set_scc(carry).run("s_add_co_ci_u32 s0, s3, s3")
+    assert (machine.s(0), machine.scc) == (14 + carry, False)
 
 
 @pytest.mark.parametrize("scc", [False, True])
@@ -172,6 +180,7 @@ def test_bit_tests_and_64_bit_equality_set_scc() -> None:
     machine = Machine().set_s(1, 0b100).set_s64(2, 1 << 40).set_s64(4, 1 << 41)
     assert machine.run("s_bitcmp1_b32 s1, 34").scc  # the index is masked
     assert not machine.run("s_bitcmp0_b32 s1, 2").scc
+    assert not machine.run("s_bitcmp1_b32 s1, 3").scc
     assert machine.run("s_bitcmp1_b64 s[2:3], 40").scc
     assert not machine.run("s_cmp_eq_u64 s[2:3], s[4:5]").scc
     assert machine.run("s_cmp_lg_u64 s[2:3], s[4:5]").scc
