@@ -183,7 +183,8 @@ def _explain(arguments: argparse.Namespace) -> int:
     if code not in known:
         print(f"redline: no error code {arguments.code!r}; known: {' '.join(known)}", file=sys.stderr)
         return USAGE
-    classes = [*RedlineError.__subclasses__(), *radiowave_errors.RadiowaveError.__subclasses__()]
-    owner = next(cls.__name__ for cls in classes if code.startswith(cls.prefix))
+    bases: tuple[type[RedlineError] | type[radiowave_errors.RadiowaveError], ...]
+    bases = (*RedlineError.__subclasses__(), *radiowave_errors.RadiowaveError.__subclasses__())
+    owner = next(cls.__name__ for cls in bases if code.startswith(cls.prefix))
     print(f"{code} {owner}: {known[code]}")
     return OK

@@ -8,6 +8,7 @@ the first GPU or says how to get one. Replays are made here and live in `replay.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
@@ -16,7 +17,8 @@ from numpy.typing import DTypeLike, NDArray
 
 from . import hsa
 from .errors import BindingError, HsaError, ReplayBusy
-from .ranges import Buffer, Kind
+from .flight import Uses
+from .ranges import MAX_BYTES, Buffer, Kind
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -33,8 +35,7 @@ class DeviceBuffer:
     def __init__(self, memory: hsa.Buffer, device: Device) -> None:
         self._memory = memory
         self.device = device
-        self._open_replays = 0
-        self._in_flight = 0
+        self.uses = Uses()
 
     @property
     def address(self) -> int:
@@ -56,57 +57,51 @@ class DeviceBuffer:
         """Whether it was freed."""
         return self._memory.closed
 
-    def write(self, data: bytes | bytearray | memoryview | NDArray[Any], offset: int = 0) -> None:
+    def write(self, data: bytes | bytearray | memoryview | NDArray[Any] | np.generic, offset: int = 0) -> None:
         """Copy bytes or a numpy array to byte `offset`.
 
         Raises ReplayBusy while a replay that uses the buffer is in flight, BindingError outside the buffer.
         """
         self._check_idle("write")
         if isinstance(data, np.ndarray | np.generic):
+            _check_dtype(data.dtype)
             payload = np.ascontiguousarray(data).tobytes()
         elif isinstance(data, bytes | bytearray | memoryview):
             payload = bytes(data)
         else:
             seen, allowed = f"{type(data).__name__} {data!r}", "bytes, or a numpy array or scalar"
             raise _refused("RL0713", "DeviceBuffer.write", seen, allowed, "say the type: np.array(values, dtype)")
-        self._check_range(offset, len(payload))
+        self._check_range(offset, len(payload), 1)
         self._memory.write(payload, offset)
 
     def read(self, dtype: DTypeLike = np.uint8, offset: int = 0, count: int | None = None) -> NDArray[Any]:
         """Copy `count` items of `dtype` from byte `offset`; all that fit by default. Raises as `write` does."""
         self._check_idle("read")
-        size = np.dtype(dtype).itemsize
-        items = max(0, self.nbytes - offset) // size if count is None else count
-        self._check_range(offset, items * size)
+        size = _check_dtype(np.dtype(dtype)).itemsize
+        items = max(0, self.nbytes - offset) // size if count is None and isinstance(offset, int) else count
+        self._check_range(offset, items, size)
         return self._memory.read(dtype, offset, items)
 
     def close(self) -> None:
         """Free the memory. Refused while an open replay uses it."""
         self._check_idle("close")
-        if self._open_replays:
-            seen, do = f"{self._open_replays} open replays use it", "close these replays first"
+        if self.uses.open_replays:
+            seen, do = f"{self.uses.open_replays} open replays use it", "close these replays first"
             raise ReplayBusy("RL1403", where="DeviceBuffer.close", seen=seen, allowed="no open replay", do=do)
         self._memory.close()
-
-    def attach(self, change: int) -> None:
-        """A replay that uses the buffer was opened (1) or closed (-1). Called by `replay.py`."""
-        self._open_replays += change
-
-    def hold(self, change: int) -> None:
-        """A replay that uses the buffer was submitted (1) or has ended (-1). Called by `replay.py`."""
-        self._in_flight += change
 
     def __enter__(self) -> DeviceBuffer:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        with suppress(ReplayBusy) if error is not None else nullcontext():  # the caller's own error goes first
+            self.close()
 
     def __repr__(self) -> str:
         return f"<DeviceBuffer of {self.nbytes} bytes, {self.kind}, on {self.device.name}>"
 
     def _check_idle(self, what: str) -> None:
-        if self._in_flight:
+        if self.uses.busy:
             raise ReplayBusy(
                 "RL1402",
                 where=f"DeviceBuffer.{what}",
@@ -115,10 +110,18 @@ class DeviceBuffer:
                 do="call replay.wait(timeout=...) first",
             )
 
-    def _check_range(self, offset: int, nbytes: int) -> None:
-        if offset < 0 or nbytes < 0 or offset + nbytes > self.nbytes:
-            seen, allowed = f"bytes [{offset}:{offset + nbytes}]", f"[0:{self.nbytes}]"
+    def _check_range(self, offset: object, count: object, size: int) -> None:
+        whole = isinstance(offset, int) and isinstance(count, int)
+        if not whole or offset < 0 or count < 0 or offset + count * size > self.nbytes:  # type: ignore[operator]
+            seen, allowed = f"{count} items of {size} bytes at byte {offset}", f"[0:{self.nbytes}]"
             raise _refused("RL0701", "DeviceBuffer", seen, allowed, "stay inside the buffer")
+
+
+def _check_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Refuse Python objects, whose bytes are this process's pointers, and items without a size."""
+    if dtype.hasobject or dtype.itemsize == 0:
+        raise _refused("RL0715", "DeviceBuffer", f"dtype {dtype}", "a dtype of plain bytes", "name one with a size")
+    return dtype
 
 
 class Device:
@@ -139,8 +142,9 @@ class Device:
         if kind not in get_args(Kind):
             allowed = ", ".join(get_args(Kind))
             raise _refused("RL0702", "Device.buffer", f"kind {kind!r}", allowed, "choose one of them")
-        if isinstance(nbytes, bool) or not isinstance(nbytes, int) or nbytes < 1:
-            raise _refused("RL0702", "Device.buffer", f"{nbytes!r} bytes", "an int, at least 1", "give bytes")
+        if isinstance(nbytes, bool) or not isinstance(nbytes, int) or not 1 <= nbytes <= MAX_BYTES:
+            allowed = f"an int, at least 1 and at most {MAX_BYTES}"
+            raise _refused("RL0702", "Device.buffer", f"{nbytes!r} bytes", allowed, "give bytes")
         return DeviceBuffer(self.agent.allocate(nbytes, kind), self)
 
     def instantiate(self, plan: Plan, bindings: Bindings | None = None) -> Replay:
@@ -174,7 +178,7 @@ def open(name: str | None = None) -> Device:  # shadows the builtin: called as r
     Raises HsaError when there is no such GPU, UnsupportedTarget for a name outside the list, and radiowave's
     ToolchainError when the software device has no disassembler.
     """
-    scheme, _, which = ("hsa:0" if name is None else name).partition(":")
+    scheme, _, which = ("hsa:0" if name is None else str(name)).partition(":")
     if scheme == "sim" and which:
         return _first(hsa.Runtime.sim(which), 0, f"sim:{which}")
     if scheme == "hsa" and which.isdecimal():

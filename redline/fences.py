@@ -16,6 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from .errors import HazardError
 from .hazards import CLASSES, Hazard
 
 if TYPE_CHECKING:
@@ -53,6 +54,18 @@ class Fences:
     inner: tuple[Fence, ...]
     entry_rule: str = field(default="cold-entry")
     exit_rule: str = field(default="host-exit")
+
+    def __post_init__(self) -> None:
+        places = [fence.at for fence in self.inner]
+        whole = all(isinstance(at, int) and not isinstance(at, bool) and at >= 1 for at in places)
+        if not whole or places != sorted(set(places)):
+            raise HazardError(
+                "RL0202",
+                where="Fences",
+                seen=f"fences before positions {places}",
+                allowed="positions from 1 on, each once, in order",
+                do="join the classes of fences at one position",
+            )
 
     @property
     def drains(self) -> int:

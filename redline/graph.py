@@ -8,11 +8,10 @@ at the line that made it. It orders nothing and needs no device; `plan.py` does 
 from __future__ import annotations
 
 import itertools
-import os
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from .callsite import callsite
 from .encoders import family_for
 from .kernarg import Slot
 from .kernel import Kernel
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from .plan import Plan
 
 Order = Literal["record", "explicit"]
-_HERE = os.path.dirname(os.path.abspath(__file__))
 _owners = itertools.count(1)
 
 
@@ -36,7 +34,7 @@ class Graph:
 
     def __init__(self, order: Order = "record") -> None:
         if order not in ("record", "explicit"):
-            raise bad("RL0111", _site(), "Graph(order=)", order, "'record' or 'explicit'", "choose one of them")
+            raise bad("RL0111", callsite(), "Graph(order=)", order, "'record' or 'explicit'", "choose one of them")
         self.order: Order = order
         self.buffers: list[Buffer] = []
         self.launches: list[Launch] = []
@@ -58,9 +56,9 @@ class Graph:
 
         kind: device (coarse-grained device), host (coarse-grained host), fine (fine-grained host), uncached.
         role: internal (the replay allocates it), in, out, inout (bound at instantiate; the host may touch it).
-        alias_of: this is memory of another buffer: the same bytes (internal), or a second mapping bound on its own.
+        alias_of: another name for memory of a buffer, from the slice's start; never bound on its own.
         """
-        site = _site()
+        site = callsite()
         self._check_buffer(site, name, nbytes, kind, role, alias_of)
         index, root, root_offset = len(self.buffers), len(self.buffers), 0
         if alias_of is not None:
@@ -94,7 +92,7 @@ class Graph:
         Raises RecordError for a mistake, UnsupportedKernel for a kernel that needs what a dispatch does not supply,
         EncodeError for a size beyond a limit; a launch that is refused leaves nothing behind.
         """
-        site = _site()
+        site = callsite()
         name = label or str(getattr(kernel, "name", "?"))
         where = f"{site} launch #{len(self.launches)} {name!r}"
         self._check_kernel(kernel, where)
@@ -167,19 +165,12 @@ class Graph:
 
     def _check_alias(self, where: str, nbytes: int, role: str, alias_of: Buffer | View) -> None:
         view = as_view(alias_of)
-        if role != "internal" and self.buffers[view.buffer.root].role == "internal":
-            seen = f"role {role} on {view.buffer.name!r}, which the replay allocates"
-            allowed = "role internal, or an alias of a buffer that is bound from outside"
-            raise bad("RL0133", where, "alias_of", seen, allowed, "give the memory itself the outside role")
         if view.buffer.owner != self._owner or nbytes > view.nbytes:
-            raise bad(
-                "RL0115",
-                where,
-                "alias_of",
-                f"{nbytes} bytes in {view}",
-                f"a buffer of this graph with at least {nbytes} bytes",
-                "alias a buffer, or a slice of one, that holds all of it",
-            )
+            seen, allowed = f"{nbytes} bytes in {view}", f"a buffer of this graph with at least {nbytes} bytes"
+            raise bad("RL0115", where, "alias_of", seen, allowed, "alias a buffer, or a slice of one, that holds it")
+        if role != "internal":
+            allowed = "internal: an alias is memory of another buffer, which has the role and the binding"
+            raise bad("RL0133", where, "role", role, allowed, f"give {view.buffer.name!r} the role")
 
     def _check_kernel(self, kernel: Kernel, where: str) -> None:
         if not isinstance(kernel, Kernel):
@@ -234,11 +225,3 @@ class Graph:
 def _listed(after: Any) -> list[Any]:
     """A list or tuple as it is; anything else as one item, to be named in the error."""
     return list(after) if isinstance(after, list | tuple) else [after]
-
-
-def _site() -> str:
-    """file:line of the nearest caller outside this package."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and os.path.dirname(frame.f_code.co_filename) == _HERE:
-        frame = frame.f_back
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}"

@@ -44,9 +44,12 @@ class Hazard:
 def read_classes(kernel: Kernel, argument: int | None) -> tuple[str, ...]:
     """The caches that `kernel` reads through behind the pointer at kernarg offset `argument` (None: no pointer)."""
     certificate = kernel.certificate
-    if certificate is None or certificate.reads == "scalar_or_unknown" or argument is None:
+    if certificate is None or argument is None:
         return CLASSES
-    return CLASSES if argument in certificate.scalar_args else ("V",)
+    if certificate.reads == "vmem_only":
+        return ("V",)
+    # Any other word, and any argument that is listed, gets the wider class.
+    return ("V",) if certificate.reads == "scalar_args" and argument not in certificate.scalar_args else CLASSES
 
 
 def find_hazards(launches: Sequence[Launch], buffers: Sequence[Buffer]) -> tuple[Hazard, ...]:

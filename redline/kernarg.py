@@ -8,10 +8,12 @@ v5 and v6 kernels read for themselves. Does not know addresses: pointers are 8 z
 from __future__ import annotations
 
 import struct
+import unicodedata
 import warnings
 from dataclasses import dataclass
 from typing import Any, Final
 
+from .callsite import callsite
 from .errors import RecordError
 from .kernel import Argument
 
@@ -61,18 +63,18 @@ def slot(name: str, type: str, *, default: int | float | None = None) -> Slot:
 
     Without a default, submitting before the slot was patched is an error.
     """
-    if not isinstance(name, str) or not name.isidentifier():
+    if not isinstance(name, str) or not name.isidentifier() or unicodedata.normalize("NFKC", name) != name:
         raise RecordError(
             "RL0107",
-            where="slot",
+            where=f"{callsite()} slot",
             seen=f"name {name!r}",
             allowed="a Python identifier, since replay.patch() takes it as a keyword",
             do="choose such a name",
         )
-    if type not in TYPES:
+    if not isinstance(type, str) or type not in TYPES:
         raise RecordError(
             "RL0108",
-            where=f"slot {name!r}",
+            where=f"{callsite()} slot {name!r}",
             seen=f"type {type!r}",
             allowed=" ".join(TYPES),
             do="use a numpy-style name: kind letter and size in bytes",
@@ -166,14 +168,14 @@ def scalar_bytes(argument: Argument, value: Any, where: str) -> bytes:
     place = f"{where}, argument {argument.name or argument.offset!r}"
     if isinstance(value, Scalar):
         return _exact(encode(value.type, value.value, place), argument, place)
+    if hasattr(value, "tobytes") and hasattr(value, "dtype"):  # before float: numpy's float64 is one
+        return _exact(_numpy_bytes(value, place), argument, place)
     if isinstance(value, bool | int):
         return _plain_int(argument, int(value), place)
     if isinstance(value, float):
         return _plain_float(argument, value, place)
     if isinstance(value, bytes | bytearray | memoryview):
         return _exact(bytes(value), argument, place)
-    if hasattr(value, "tobytes") and hasattr(value, "dtype"):
-        return _exact(_numpy_bytes(value, place), argument, place)
     raise RecordError(
         "RL0110",
         where=place,

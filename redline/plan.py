@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .program import Program
 
 #: Version of the fingerprint's columns; raised whenever their meaning or layout changes.
-FINGERPRINT_VERSION: Final = 1
+FINGERPRINT_VERSION: Final = 2
 
 BOUNDARIES: Final = ("host",)
 SCHEDULES: Final = ("levels", "record")
@@ -71,6 +71,8 @@ class Plan:
         Raises RecordError for an empty graph or an unknown option, HazardError for unordered conflicts in a graph of
         order="explicit".
         """
+        if not isinstance(graph, Graph):
+            raise RecordError("RL0131", where="Plan.of", seen=repr(graph), allowed="a Graph", do="record one first")
         _check_option("boundary", boundary, BOUNDARIES)
         _check_option("schedule", schedule, SCHEDULES)
         _check_option("fences", fences, FENCES)
@@ -151,7 +153,7 @@ class Plan:
 
 
 def _check_option(name: str, value: str, allowed: Sequence[str]) -> None:
-    if value not in allowed:
+    if not isinstance(value, str) or value not in allowed:
         raise RecordError(
             "RL0132",
             where=f"{name}=",
@@ -205,16 +207,16 @@ def _reaches(first: int, second: int, launches: Sequence[Launch]) -> bool:
 
 def _columns(plan: Plan) -> list[bytes]:
     """The fingerprint's input. Every variable-length item is preceded by its length."""
-    kernels: dict[Kernel, int] = {}
+    kernels: dict[tuple[Kernel, str], int] = {}
     for launch in plan.launches:
-        kernels.setdefault(launch.kernel, len(kernels))
+        kernels.setdefault(_identity(launch.kernel), len(kernels))
     columns = [b"redline plan", struct.pack("<I", FINGERPRINT_VERSION)]
     columns += map(_text, (plan.target, plan.order_mode, plan.boundary, plan.schedule, plan.fence_mode))
     columns += [struct.pack("<IIII", len(kernels), len(plan.buffers), len(plan.slots), len(plan.launches))]
-    columns += [_kernel_column(kernel) for kernel in kernels]
+    columns += [_kernel_column(kernel) + _text(module) for kernel, module in kernels]
     columns += [_buffer_column(buffer) for buffer in plan.buffers]
     columns += [_slot_column(slot) for slot in plan.slots]
-    columns += [_launch_column(launch, kernels[launch.kernel]) for launch in plan.launches]
+    columns += [_launch_column(launch, kernels[_identity(launch.kernel)]) for launch in plan.launches]
     columns.append(struct.pack(f"<{len(plan.order)}I", *plan.order))
     return columns
 
@@ -222,6 +224,11 @@ def _columns(plan: Plan) -> list[bytes]:
 def _text(value: str | bytes) -> bytes:
     data = value.encode() if isinstance(value, str) else value
     return struct.pack("<I", len(data)) + data
+
+
+def _identity(kernel: Kernel) -> tuple[Kernel, str]:
+    """A kernel and the object it is in: its code may call or read what lies elsewhere in the object."""
+    return kernel, kernel.module.sha256 if kernel.module else ""
 
 
 def _kernel_column(kernel: Kernel) -> bytes:

@@ -80,6 +80,10 @@ class Program:
     slot_offsets: NDArray[np.uint64]
     needs_fence_word: bool
 
+    def __post_init__(self) -> None:
+        for column in (self.words, self.relocs, self.ibs, self.kernarg, self.kernarg_relocs, self.patches):
+            column.setflags(write=False)
+
     @cached_property
     def digest(self) -> str:
         """sha256 (hex) over every column, and what relocations and patch points name: kernels, slots, fence word."""
@@ -110,6 +114,15 @@ def lower(plan: Plan, fences: Fences, *, gfx10_wait: str = "fence", elide: bool 
     elide: leave out SET_SH_REG of what already stands.
     Raises EncodeError when a limit is exceeded.
     """
+    last = fences.inner[-1].at if fences.inner else 0
+    if last >= len(plan.order):
+        raise EncodeError(
+            "RL0521",
+            where="lower",
+            seen=f"a fence before position {last}",
+            allowed=f"positions 1..{len(plan.order) - 1}",
+            do="derive the fences from this plan",
+        )
     if gfx10_wait not in GFX10_WAITS:
         raise RecordError(
             "RL0132",

@@ -8,10 +8,12 @@ writes through it. Nothing here orders launches; `plan.py` compares ranges.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
+from .callsite import callsite
 from .errors import RecordError
 
 Kind: TypeAlias = Literal["device", "host", "fine", "uncached"]
@@ -96,11 +98,11 @@ def update(where: Buffer | View, *, base: Buffer | View | None = None) -> Access
 def access(base: Buffer | View, *, reads: Sequence[Buffer | View] = (), writes: Sequence[Buffer | View] = ()) -> Access:
     """Several ranges behind one pointer, which is `base`'s start. The ranges are slices of the same memory."""
     start = as_view(base)
-    ranges = tuple(as_view(item) for item in reads), tuple(as_view(item) for item in writes)
+    ranges = _views(reads), _views(writes)
     if not ranges[0] and not ranges[1]:
         raise RecordError(
             "RL0101",
-            where=f"access({start})",
+            where=f"{callsite()} access({start})",
             seen="neither reads nor writes",
             allowed="at least one range",
             do="declare the bytes that the kernel touches, or pass the pointer with read() or write()",
@@ -108,6 +110,12 @@ def access(base: Buffer | View, *, reads: Sequence[Buffer | View] = (), writes: 
     for view in (*ranges[0], *ranges[1]):
         _same_memory(start, view)
     return Access(start, *ranges)
+
+
+def _views(items: Sequence[Buffer | View]) -> tuple[View, ...]:
+    """Each item as a view; a single one stands for itself."""
+    listed: list[Any] = list(items) if isinstance(items, list | tuple) else [items]
+    return tuple(as_view(item) for item in listed)
 
 
 def as_view(where: Buffer | View) -> View:
@@ -118,7 +126,7 @@ def as_view(where: Buffer | View) -> View:
         return View(where, 0, where.nbytes)
     raise RecordError(
         "RL0102",
-        where="access",
+        where=f"{callsite()} access",
         seen=f"{type(where).__name__} {where!r}",
         allowed="a buffer of this graph or a slice of one",
         do="make one with graph.buffer(name, nbytes)",
@@ -137,7 +145,7 @@ def _same_memory(base: View, view: View) -> None:
     if base.buffer.owner != view.buffer.owner or base.buffer.index != view.buffer.index:
         raise RecordError(
             "RL0103",
-            where=f"access through the pointer {base}",
+            where=f"{callsite()} access through the pointer {base}",
             seen=f"the range {view} of another buffer",
             allowed=f"ranges of {base.buffer.name!r}",
             do="pass one pointer per buffer, or declare the other range with launch(accesses=[...])",
@@ -149,19 +157,26 @@ def _slice(buffer: Buffer, start: int, stop: int, item: slice) -> View:
     if not isinstance(item, slice) or item.step not in (None, 1):
         raise RecordError(
             "RL0104",
-            where=f"buffer {buffer.name!r}",
+            where=f"{callsite()} buffer {buffer.name!r}",
             seen=f"index {item!r}",
             allowed="a byte slice [start:stop] with step 1",
             do="slice bytes; a strided access declares the whole range that it spans",
         )
-    low = 0 if item.start is None else item.start
-    high = stop - start if item.stop is None else item.stop
-    if not (isinstance(low, int) and isinstance(high, int)) or not 0 <= low < high <= stop - start:
+    low, high = _index(item.start, 0), _index(item.stop, stop - start)
+    if low is None or high is None or not 0 <= low < high <= stop - start:
         raise RecordError(
             "RL0105",
-            where=f"buffer {buffer.name!r}",
-            seen=f"[{low}:{high}]",
+            where=f"{callsite()} buffer {buffer.name!r}",
+            seen=f"[{item.start}:{item.stop}]",
             allowed=f"0 <= start < stop <= {stop - start} bytes",
             do="give a half-open byte range inside the buffer",
         )
-    return View(buffer, start + int(low), start + int(high))
+    return View(buffer, start + low, start + high)
+
+
+def _index(value: Any, default: int) -> int | None:
+    """A slice bound as an int, numpy's integers included; None for what is no integer."""
+    try:
+        return default if value is None else operator.index(value)
+    except TypeError:
+        return None

@@ -7,9 +7,8 @@ AQL packet. Decides no order and no fence.
 
 from __future__ import annotations
 
-import math
-import threading
-from collections.abc import Mapping
+import weakref
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,7 +19,8 @@ from . import hsa
 from .bindings import bind
 from .encoders.aql import pm4_ib_packet
 from .encoders.emit import PATCH, apply_kernarg_relocs, apply_patches, apply_relocs
-from .errors import BindingError, HsaError, KernargPoolExhausted, NotRecorded, QueueFailed, ReplayBusy
+from .errors import BindingError, HsaError, KernargPoolExhausted, NotRecorded, QueueFailed, ReplayTimeout
+from .flight import Flight, Uses
 from .kernarg import encode
 
 if TYPE_CHECKING:
@@ -28,57 +28,59 @@ if TYPE_CHECKING:
     from .plan import Plan
 
 _WINDOW: Final = 1 << 32
+_LONGEST_WAIT: Final = 86400.0  # a day: every wait ends
 
 
 class Replay:
-    """A plan on a device. Made by `Device.instantiate`; a context manager that frees everything it owns."""
+    """A plan on a device. Made by `Device.instantiate`; a context manager that frees everything it owns.
+
+    One that is dropped without `close` is closed by the garbage collector.
+    """
 
     def __init__(self, device: Device, plan: Plan, bindings: Bindings) -> None:
+        _check_plan(plan)
         self.device, self.plan, self.program = device, plan, plan.program
         self._check_target()
         self._bound = bind(plan, device, bindings)
         self._check_grid()
-        self._lock = threading.Lock()  # of the three states below; never held while waiting
-        self._in_flight = False
-        self._failed: QueueFailed | None = None
-        self._closed = False
         self._missing = {slot.name for slot in plan.slots if slot.default is None}
         self._types = {slot.name: (index, slot.type) for index, slot in enumerate(plan.slots)}
         self._values = np.zeros(8 * max(len(plan.slots), 1), np.uint8)
-        self._stack = ExitStack()
+        self._describe = _describer(plan)
+        stack = ExitStack()
         try:
-            self._build()
+            self._build(stack)
+            self._queue = device.agent.queue()
         except BaseException:
-            self._stack.close()
+            stack.close()
             raise
-        for memory in self._memories():
-            memory.attach(1)
+        self._flight = Flight(*_touched(plan, self._bound))
+        # Must not hold the replay itself, nor may the queue's packet descriptions: it would never be collected.
+        self._free = weakref.finalize(self, _free, self._queue, stack, self._flight)
 
     # -- instantiate --
 
-    def _build(self) -> None:
+    def _build(self, stack: ExitStack) -> None:
         agent, program = self.device.agent, self.program
-        buffers = self._buffer_addresses()
-        arena = self._arena(max(len(program.kernarg), 64))
+        buffers = self._buffer_addresses(stack)
+        arena = self._arena(stack, max(len(program.kernarg), 64))
         self._kernarg = arena.view(np.uint8)[: len(program.kernarg)]
         self._kernarg[:] = program.kernarg
         apply_kernarg_relocs(self._kernarg, program.kernarg_relocs, buffers)
         owned = np.zeros(1, np.uint64)
         if program.needs_fence_word:
-            owned[0] = self._stack.enter_context(agent.allocate(64, "kernarg")).address
-        ib = self._stack.enter_context(agent.allocate(4 * len(program.words), "kernarg", executable=True))
+            owned[0] = stack.enter_context(agent.allocate(64, "kernarg")).address
+        ib = stack.enter_context(agent.allocate(4 * len(program.words), "kernarg", executable=True))
         self._words = ib.view(np.uint32)[: len(program.words)]
         self._words[:] = program.words
         slots = program.slot_offsets + np.uint64(arena.address)
-        apply_relocs(self._words, program.relocs, self._entries(), slots, buffers, owned)
-        self._signal = self._stack.enter_context(agent.signal(0))
+        apply_relocs(self._words, program.relocs, self._entries(stack), slots, buffers, owned)
+        self._signal = stack.enter_context(agent.signal(0))
         row = program.ibs[0]
         start, end = int(row["cold"]), int(row["end_release"])
         self._packet = pm4_ib_packet(ib.address + 4 * start, end - start, self._signal.handle)[None, :]
-        # Last in, first out: the queue goes first, so that nothing runs when memory is freed.
-        self._queue = self._stack.enter_context(agent.queue())
 
-    def _entries(self) -> NDArray[np.uint64]:
+    def _entries(self, stack: ExitStack) -> NDArray[np.uint64]:
         """Entry address of each kernel: kernel object plus the descriptor's entry offset."""
         loaded: dict[str, hsa.LoadedCode] = {}
         entries = []
@@ -93,15 +95,15 @@ class Replay:
                     do="record kernels from rl.load(...) to run them",
                 )
             if module.sha256 not in loaded:
-                loaded[module.sha256] = self._stack.enter_context(self.device.agent.load(module.data))
+                loaded[module.sha256] = stack.enter_context(self.device.agent.load(module.data))
             entries.append(loaded[module.sha256].kernel_object(kernel.name) + kernel.entry_offset)
         return np.array(entries, np.uint64)
 
-    def _arena(self, nbytes: int) -> hsa.Buffer:
+    def _arena(self, stack: ExitStack, nbytes: int) -> hsa.Buffer:
         """Kernarg memory inside one 4 GiB window: all slots share the high half of their address."""
         agent = self.device.agent
         for _ in range(2):  # a second block cannot straddle the same boundary as the first, which is kept meanwhile
-            arena = self._stack.enter_context(agent.allocate(nbytes, "kernarg"))
+            arena = stack.enter_context(agent.allocate(nbytes, "kernarg"))
             if arena.address // _WINDOW == (arena.address + nbytes - 1) // _WINDOW:
                 return arena
         raise KernargPoolExhausted(
@@ -112,7 +114,7 @@ class Replay:
             do="free other kernarg memory, or split the graph",
         )
 
-    def _buffer_addresses(self) -> NDArray[np.uint64]:
+    def _buffer_addresses(self, stack: ExitStack) -> NDArray[np.uint64]:
         """Address of each buffer of the plan, by index; internal ones are allocated here."""
         addresses = np.zeros(len(self.plan.buffers), np.uint64)
         for buffer in self.plan.buffers:
@@ -121,7 +123,7 @@ class Replay:
             elif buffer.root != buffer.index:
                 addresses[buffer.index] = addresses[buffer.root] + np.uint64(buffer.root_offset)
             else:
-                memory = self._stack.enter_context(self.device.agent.allocate(buffer.nbytes, buffer.kind))
+                memory = stack.enter_context(self.device.agent.allocate(buffer.nbytes, buffer.kind))
                 addresses[buffer.index] = memory.address
         return addresses
 
@@ -149,7 +151,7 @@ class Replay:
 
     # -- use --
 
-    def patch(self, **values: Any) -> None:
+    def patch(self, /, **values: Any) -> None:
         """Set slots in place, all or none. Refused while in flight.
 
         Raises NotRecorded for a name without a slot, RecordError for a value that does not fit its type.
@@ -158,7 +160,7 @@ class Replay:
             (self._types[name], encode(self._types[name][1], value, f"slot {name!r}"))
             for name, value in self._known(values)
         ]
-        with self._lock:
+        with self._flight.lock:
             self._check_usable("patch")
             for (index, _), data in rows:
                 self._values[8 * index : 8 * index + len(data)] = np.frombuffer(data, np.uint8)
@@ -166,18 +168,23 @@ class Replay:
             self._missing -= set(values)
 
     def submit(self) -> None:
-        """Submit one replay and return. Refused while one is in flight or while a slot has no value."""
-        with self._lock:
+        """Submit one replay and return.
+
+        Raises ReplayBusy while this replay, or another that shares written memory with it, is in flight; NotRecorded
+        while a slot has no value.
+        """
+        with self._flight.lock:
             self._check_usable("submit")
             self._check_slots()
             self._signal.store(1)
-            self._hold(1)
+            self._flight.take()
             try:
                 self._queue.submit(self._packet, describe=self._describe)
-            except BaseException:
-                self._hold(-1)
-                self._signal.store(0)
+            except (HsaError, QueueFailed, ReplayTimeout):
+                self._flight.give_back()  # refused before a slot of the ring was reserved
                 raise
+            # Anything else, such as an interrupt, may have come after the packet was published: in flight until waited
+            # for or closed.
 
     def wait(self, timeout: float = 10.0) -> None:
         """Wait until the submitted replay is done; `timeout` in seconds.
@@ -186,22 +193,13 @@ class Replay:
         queue, NotRecorded when nothing was submitted.
         """
         _check_timeout(timeout)
-        if self._failed is not None:
-            raise self._failed
-        if not self._in_flight:
-            raise NotRecorded(
-                "RL1203",
-                where="Replay.wait",
-                seen="nothing in flight",
-                allowed="a wait for each submit",
-                do="call replay.submit() first, or replay.run()",
-            )
+        ticket = self._flight.ticket()
         try:
             self._signal.wait_below(1, timeout, poll=self._queue.check)
         except QueueFailed as error:
-            self._land(error)
+            self._flight.land(ticket, error)
             raise
-        self._land(None)
+        self._flight.land(ticket)
 
     def run(self, timeout: float = 10.0) -> None:
         """submit() and wait()."""
@@ -210,17 +208,13 @@ class Replay:
         self.wait(timeout)
 
     def close(self) -> None:
-        """Free everything. A replay in flight is cancelled by destroying its queue."""
-        with self._lock:
-            if self._closed:
-                return
-            self._closed = True
-        try:
-            self._stack.close()
-        finally:
-            self._land(None)
-            for memory in self._memories():
-                memory.attach(-1)
+        """Free everything. A replay in flight is cancelled by destroying its queue.
+
+        When the queue cannot be destroyed, nothing is freed and the replay stays in flight: the device may use it.
+        """
+        if not self._flight.closed:
+            self._queue.close()
+            self._free()
 
     def __enter__(self) -> Replay:
         return self
@@ -229,21 +223,6 @@ class Replay:
         self.close()
 
     # -- inside --
-
-    def _memories(self) -> set[DeviceBuffer]:
-        return set(self._bound.values())
-
-    def _hold(self, change: int) -> None:
-        self._in_flight = change > 0
-        for memory in self._memories():
-            memory.hold(change)
-
-    def _land(self, failure: QueueFailed | None) -> None:
-        """The replay is no longer in flight; the first thread to notice says so."""
-        with self._lock:
-            self._failed = self._failed or failure
-            if self._in_flight:
-                self._hold(-1)
 
     def _check_slots(self) -> None:
         if self._missing:
@@ -275,38 +254,53 @@ class Replay:
         return rows
 
     def _check_usable(self, what: str) -> None:
-        if self._closed:
-            raise NotRecorded(
-                "RL1204",
-                where=f"Replay.{what}",
-                seen="a closed replay",
-                allowed="an open one",
-                do="instantiate the plan again",
-            )
-        if self._failed is not None:
-            raise self._failed
-        if self._in_flight:
-            raise ReplayBusy(
-                "RL1401",
-                where=f"Replay.{what}",
-                seen="the replay is in flight",
-                allowed=f"{what} between replays",
-                do="call replay.wait(timeout=...) first",
-            )
+        self.device.runtime.require_open()
+        self._flight.check_idle(what)
 
-    def _describe(self, _place: int) -> str:
-        names = ", ".join(str(launch) for launch in self.plan.launches[:4])
-        more = "" if len(self.plan.launches) <= 4 else f" and {len(self.plan.launches) - 4} more"
-        return f"plan {self.plan.fingerprint[:16]}: {names}{more}"
+
+def _free(queue: hsa.Queue, stack: ExitStack, flight: Flight) -> None:
+    """The queue goes first, so that nothing runs when memory is freed."""
+    queue.close()
+    stack.close()
+    flight.close()
+
+
+def _touched(plan: Plan, bound: Mapping[int, DeviceBuffer]) -> tuple[list[Uses], list[Uses]]:
+    """The bound memories that the plan only reads, and those that it writes."""
+    touches = [touch for launch in plan.launches for touch in launch.touches]
+    written = {plan.buffers[touch.buffer].root for touch in touches if touch.writes}
+    reads = [memory.uses for index, memory in bound.items() if index not in written]
+    return reads, [memory.uses for index, memory in bound.items() if index in written]
+
+
+def _describer(plan: Plan) -> Callable[[int], str]:
+    """What a packet of this plan runs, for messages."""
+    names = ", ".join(str(launch) for launch in plan.launches[:4])
+    more = "" if len(plan.launches) <= 4 else f" and {len(plan.launches) - 4} more"
+    text = f"plan {plan.fingerprint[:16]}: {names}{more}"
+    return lambda _place: text
+
+
+def _check_plan(plan: object) -> None:
+    from .plan import Plan
+
+    if not isinstance(plan, Plan):
+        raise BindingError(
+            "RL0714",
+            where="Device.instantiate",
+            seen=f"{type(plan).__name__} {plan!r}",
+            allowed="a Plan, as graph.compile() returns it",
+            do="compile the graph first",
+        )
 
 
 def _check_timeout(timeout: float) -> None:
-    """Seconds, finite and not negative: every wait ends."""
-    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 <= timeout < math.inf:
+    """Seconds, within a day and not negative: every wait ends."""
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 <= timeout <= _LONGEST_WAIT:
         raise HsaError(
             "RL0912",
             where="timeout",
             seen=repr(timeout),
-            allowed="a finite number of seconds, 0 or more",
+            allowed=f"a number of seconds from 0 to {_LONGEST_WAIT:.0f}",
             do="give seconds; wait again where it may take longer",
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import permutations
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 import redline as rl
 from redline.fences import Fence, Fences
+from redline.hazards import read_classes
 from tests.exhaustive import cheapest, every_graph, judge, weaker
 from tests.graphs import BYTES, Node, build, nodes
 
@@ -151,6 +153,38 @@ def test_ordered_is_not_visible() -> None:
         "ordered but not visible: #0 -> #1: RAW on m0[0:4] through V",
     ]
     assert {f.kind for f in rl.verify(plan, Fences(()))} == {"not ordered"}
+
+
+@pytest.mark.parametrize("places", [[1, 1], [2, 1], [0], [-1], [1.5], [True]])
+def test_fences_stand_at_positions_once_and_in_order(places: list[Any]) -> None:
+    """Anything else could be verified as one thing and lowered as another."""
+    with pytest.raises(rl.HazardError, match="each once, in order"):
+        Fences(tuple(Fence(at) for at in places))
+
+
+def test_lowering_refuses_fences_of_another_plan() -> None:
+    """A fence behind the last launch would be dropped."""
+    plan = build(_chain(2)).compile()
+    with pytest.raises(rl.EncodeError, match=r"position 2; allowed: positions 1\.\.1"):
+        rl.lower(plan, Fences((Fence(2),)))
+
+
+def test_only_the_exact_words_of_a_certificate_narrow() -> None:
+    """What cannot be proved gets the wider class."""
+    for words in ("unknown", "vmem-only", "", "scalar"):
+        assert read_classes(_certified(words), 0) == ("K", "V")
+    assert read_classes(_certified("vmem_only"), 0) == ("V",)
+    assert read_classes(_certified("vmem_only"), None) == ("K", "V")
+    assert read_classes(_certified("scalar_args", frozenset({0})), 0) == ("K", "V")
+    assert read_classes(_certified("scalar_args", frozenset({0})), 8) == ("V",)
+
+
+def _certified(reads: Any, scalar_args: frozenset[int] = frozenset()) -> rl.Kernel:
+    kernel = rl.Kernel.synthetic("k", pointers=2)
+    certificate = rl.Certificate()
+    object.__setattr__(certificate, "reads", reads)
+    object.__setattr__(certificate, "scalar_args", scalar_args)
+    return replace(kernel, certificate=certificate)
 
 
 def test_verify_sees_the_host_and_the_order() -> None:

@@ -79,6 +79,13 @@ def test_typed_values_are_exactly_their_bytes(value: Any, expected: str) -> None
         scalar_bytes(_arg(5), value, "here")
 
 
+def test_a_numpy_double_is_eight_bytes() -> None:
+    """numpy.float64 is a Python float too; it still means exactly its own bytes."""
+    assert scalar_bytes(_arg(8), np.float64(0.5), "here") == struct.pack("<d", 0.5)
+    with pytest.raises(rl.RecordError, match="8 bytes; allowed: exactly 4"):
+        scalar_bytes(_arg(4), np.float64(0.5), "here")
+
+
 def test_typed_scalars_check_their_value_when_made() -> None:
     """The error is where the value is written down."""
     for make, value in ((rl.i8, 128), (rl.u8, -1), (rl.f32, 1e39), (rl.i32, 1.5), (rl.f32, "1")):
@@ -86,7 +93,7 @@ def test_typed_scalars_check_their_value_when_made() -> None:
             make(value)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", ["two words", "", "1st", None])
+@pytest.mark.parametrize("name", ["two words", "", "1st", None, "\ufb01"])
 def test_a_slot_name_is_a_keyword(name: Any) -> None:
     """replay.patch() takes it as one."""
     with pytest.raises(rl.RecordError, match="identifier"):

@@ -96,6 +96,34 @@ def test_the_fingerprint_sees_every_part_of_the_plan(change: dict[str, object]) 
     assert _example(**change) != _example()
 
 
+def test_the_fingerprint_sees_what_a_kernels_code_only_refers_to() -> None:
+    """Two objects with the same kernel bytes and another constant table are two plans."""
+    import radiowave
+
+    source = """
+target triple = "amdgcn-amd-amdhsa"
+@table = private addrspace(4) constant [4 x i32] [i32 {value}, i32 2, i32 3, i32 4]
+define amdgpu_kernel void @k(ptr addrspace(1) %out, i32 %i) {{
+  %p = getelementptr [4 x i32], ptr addrspace(4) @table, i32 0, i32 %i
+  %v = load i32, ptr addrspace(4) %p
+  store i32 %v, ptr addrspace(1) %out
+  ret void
+}}
+!llvm.module.flags = !{{!0}}
+!0 = !{{i32 1, !"amdhsa_code_object_version", i32 500}}
+"""
+    plans = []
+    for value in (100, 200):
+        kernel = rl.load(radiowave.compile_ir(source.format(value=value), target="gfx1201"))["k"]
+        graph = rl.Graph()
+        graph.launch(kernel, grid=1, block=1, args=[rl.write(graph.buffer("x", 4)), 0])
+        plans.append(graph.compile())
+    one, two = plans
+    assert one.launches[0].kernel.code_sha256 == two.launches[0].kernel.code_sha256
+    assert one != two
+    assert one.program != two.program
+
+
 def test_labels_and_lines_are_not_in_the_fingerprint() -> None:
     """Plans are compared by what they do."""
     assert _example(label="b") == _example()

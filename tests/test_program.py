@@ -197,7 +197,7 @@ def test_a_digest_sees_what_relocations_and_patch_points_name() -> None:
         {"patches": program.patches[:0]},
         {"needs_fence_word": True},
     ):
-        assert replace(program, **changes) != program, changes  # type: ignore[arg-type]
+        assert replace(program, **changes) != program, changes
 
 
 def test_a_program_too_long_for_one_ib_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

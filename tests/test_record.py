@@ -30,6 +30,14 @@ def test_a_slice_is_a_byte_range_inside_the_buffer(item: Any) -> None:
         x[item]
 
 
+def test_numpy_integers_are_integers() -> None:
+    """Slice bounds often come from numpy."""
+    import numpy as np
+
+    _, x = _graph()
+    assert str(x[np.int64(4) : np.uint8(8)]) == "x[4:8]"
+
+
 def test_slices_of_views_are_relative() -> None:
     """As in numpy, a slice of a slice counts from the slice's start."""
     _, x = _graph()

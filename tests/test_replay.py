@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import gc
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -168,34 +169,120 @@ def test_bindings_are_memory_of_this_device(device: rl.Device) -> None:
     closed.close()
     y = next(b for b in graph.buffers if b.name == "y")
     with rl.open("sim:gfx1201") as other, other.buffer(1024) as elsewhere:
-        for wrong in (
+        wrong_bindings: tuple[Any, ...] = (
             {**memory, 7: memory["y"]},
             {**memory, "y": 7},
             {**memory, "y": elsewhere},
             {**memory, "y": closed},
             {**memory, y: device.buffer(1024)},
-        ):
+        )
+        for wrong in wrong_bindings:
             with pytest.raises(rl.BindingError):
                 device.instantiate(plan, wrong)
 
 
-def test_an_alias_bound_on_its_own_is_where_it_says_or_apart(device: rl.Device) -> None:
-    """Bound into the root's memory at another distance, the hazards would be of other bytes: refused."""
+def test_an_alias_has_no_role_and_no_binding(device: rl.Device) -> None:
+    """It is memory of its root: the root has the role, and the alias is found inside what the root is bound to."""
     graph = rl.Graph()
     x, z = graph.buffer("x", 1024, role="inout"), graph.buffer("z", 256, role="out")
-    part = graph.buffer("part", 256, role="in", alias_of=x[512:768])
+    part = graph.buffer("part", 256, alias_of=x[512:768])
+    with pytest.raises(rl.RecordError, match="give 'x' the role"):
+        graph.buffer("other", 64, role="out", alias_of=x)
     graph.launch(module("copy")["copy"], grid=1, block=256, args=[rl.write(z), rl.read(part), 64])
-    memory: dict[Any, rl.DeviceBuffer] = {"x": device.buffer(1024), "z": device.buffer(256)}
-    with pytest.raises(rl.BindingError, match="512 bytes apart"):
+    memory = buffers(device, graph)
+    with pytest.raises(rl.BindingError, match="no such outside buffer"):
         device.instantiate(graph.compile(), {**memory, "part": memory["x"]})
-    memory["part"] = device.buffer(256)  # mapped twice: another address is fine
-    memory["part"].write(np.arange(64, dtype=np.float32))
     with device.instantiate(graph.compile(), memory) as replay:
         replay.run()
-    assert np.array_equal(memory["z"].read("f4"), np.arange(64, dtype=np.float32))
-    inner = graph.buffer("inner", 64)
-    with pytest.raises(rl.RecordError, match="which the replay allocates"):
-        graph.buffer("outer", 64, role="out", alias_of=inner)
+    assert np.array_equal(memory["z"].read("f4"), np.arange(128, 192, dtype=np.float32))
+
+
+def _spinning(device: rl.Device) -> tuple[rl.Plan, dict[Any, rl.DeviceBuffer]]:
+    """A plan that waits for flag and then copies y to z; memory with the flag down."""
+    graph = rl.Graph()
+    flag, y, z = (graph.buffer(n, 256, role=r) for n, r in (("flag", "in"), ("y", "in"), ("z", "out")))  # type: ignore[arg-type]
+    first = graph.launch(spin()["spin"], grid=1, block=1, args=[rl.read(flag)])
+    graph.launch(module("copy")["copy"], grid=1, block=256, args=[rl.write(z), rl.read(y), 64], after=[first])
+    memory = buffers(device, graph)
+    memory["flag"].write(bytes(256))
+    return graph.compile(), memory
+
+
+def test_replays_in_flight_share_only_what_they_read(device: rl.Device) -> None:
+    """Queues are not ordered with one another: a second replay that touches written memory is refused meanwhile."""
+    plan, memory = _spinning(device)
+    others = {**memory, "z": device.buffer(256)}
+    with (
+        device.instantiate(plan, memory) as one,
+        device.instantiate(plan, memory) as same,
+        device.instantiate(plan, others) as apart,
+    ):
+        one.submit()
+        with pytest.raises(rl.ReplayBusy, match="RL1404"):
+            same.submit()
+        apart.submit()  # shares flag and y, which both only read
+        device_memory(device).store(memory["flag"].address, b"\1\0\0\0")
+        one.wait()
+        apart.wait()
+        same.run()
+
+
+def test_a_waiter_that_comes_late_does_not_land_the_next_replay(device: rl.Device) -> None:
+    """Each wait is for the submission that it saw."""
+    plan, memory = _spinning(device)
+    device_memory(device).store(memory["flag"].address, b"\1\0\0\0")
+    with device.instantiate(plan, memory) as replay:
+        replay.submit()
+        late = replay._flight.ticket()
+        replay.wait()
+        device_memory(device).store(memory["flag"].address, bytes(4))
+        replay.submit()
+        replay._flight.land(late)
+        with pytest.raises(rl.ReplayBusy):
+            memory["z"].read()
+        device_memory(device).store(memory["flag"].address, b"\1\0\0\0")
+        replay.wait()
+
+
+def test_a_dropped_replay_is_closed_by_the_collector(device: rl.Device) -> None:
+    """Its memory, queue and holds go; in flight or not."""
+    plan, memory = _spinning(device)
+    before = len(device_memory(device).allocations)
+    for submit in (False, True):
+        replay = device.instantiate(plan, memory)
+        if submit:
+            replay.submit()
+        del replay
+        gc.collect()
+        assert len(device_memory(device).allocations) == before
+        assert memory["z"].read("u1", count=1).shape == (1,)
+    memory["z"].close()
+
+
+def test_nothing_works_after_the_device_is_closed() -> None:
+    """Its memory may belong to another device by then: patch, submit and host access are refused."""
+    graph = two_launches()
+    closed = rl.open("sim:gfx1201")
+    memory = buffers(closed, graph)
+    replay = closed.instantiate(graph.compile(), memory)
+    closed.close()
+    with rl.open("sim:gfx1201") as other:
+        assert other.target == "gfx1201"
+        calls: tuple[Callable[[], Any], ...] = (lambda: replay.patch(a=1.0), replay.submit, memory["x"].read)
+        for call in calls:
+            with pytest.raises(rl.HsaError, match="closed"):
+                call()
+    replay.close()
+
+
+def test_what_is_no_plan_or_mapping_is_refused(device: rl.Device) -> None:
+    """With the class's own message."""
+    graph = two_launches()
+    for plan in (graph, None, graph.compile().program):
+        with pytest.raises(rl.BindingError, match="a Plan"):
+            device.instantiate(plan, {})  # type: ignore[arg-type]
+    with pytest.raises(rl.BindingError, match="a mapping"):
+        device.instantiate(graph.compile(), [1])  # type: ignore[arg-type]
 
 
 def test_a_closed_replay_does_nothing(device: rl.Device) -> None:
@@ -222,7 +309,7 @@ def test_timeouts_are_seconds(device: rl.Device, timeout: Any) -> None:
     graph = two_launches()
     with device.instantiate(graph.compile(), buffers(device, graph)) as replay:
         replay.patch(a=1.0)
-        with pytest.raises(rl.HsaError, match="finite number of seconds"):
+        with pytest.raises(rl.HsaError, match="a number of seconds from 0"):
             replay.run(timeout=timeout)
         replay.run(timeout=20)
 
@@ -350,12 +437,20 @@ def test_device_buffers_check_ranges_and_kinds(device: rl.Device) -> None:
         for access in (lambda: memory.write(bytes(65)), lambda: memory.read("u4", offset=64, count=1)):
             with pytest.raises(rl.BindingError, match=r"\[0:64\]"):
                 access()
+        for dtype in ("O", "V0", "S"):
+            with pytest.raises(rl.BindingError, match="plain bytes"):
+                memory.read(dtype)
+        with pytest.raises(rl.BindingError, match="plain bytes"):
+            memory.write(np.array([None]))
+        for offset, count in ((None, 1), (0.5, 1), (0, 0.5), (0, -1)):
+            with pytest.raises(rl.BindingError, match="items of"):
+                memory.read("u1", offset, count)  # type: ignore[arg-type]
         for data in (7, [1, 2, 3], "text", 1.5):
             with pytest.raises(rl.BindingError, match="bytes, or a numpy array"):
                 memory.write(data)  # type: ignore[arg-type]
         memory.write(np.float32(1.5))
         assert memory.read("f4", count=1)[0] == 1.5
-    for size in (0, -1, True, 1.5):
+    for size in (0, -1, True, 1.5, 2**64 + 64):
         with pytest.raises(rl.BindingError, match="at least 1"):
             device.buffer(size)  # type: ignore[arg-type]
     with pytest.raises(rl.BindingError, match="device, host, fine, uncached"):

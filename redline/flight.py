@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who is using which memory now: replays in flight, open replays, and what each reads and writes.
+
+Two replays on one device run on queues that nothing orders, so one may not be submitted while another that shares
+written memory with it is in flight; nor may the host touch such memory. Knows counts and tickets only; submits nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .errors import NotRecorded, QueueFailed, ReplayBusy
+
+# One lock for all replays: a submit compares with whatever else is in flight.
+_lock = threading.RLock()
+
+
+@dataclass(slots=True)
+class Uses:
+    """How many replays are open on a piece of memory, and how many in flight read or write it."""
+
+    open_replays: int = 0
+    readers: int = 0
+    writers: int = 0
+
+    @property
+    def busy(self) -> bool:
+        """Whether a replay in flight touches the memory."""
+        return bool(self.readers or self.writers)
+
+
+class Flight:
+    """The state of one replay: idle, in flight, failed or closed. Safe to use from any thread."""
+
+    def __init__(self, reads: Sequence[Uses], writes: Sequence[Uses]) -> None:
+        self._reads, self._writes = list(reads), list(writes)
+        self._ticket = 0
+        self._in_flight = False
+        self._failed: QueueFailed | None = None
+        self.closed = False
+        self.lock = _lock
+        with _lock:
+            for uses in self._all():
+                uses.open_replays += 1
+
+    def _all(self) -> list[Uses]:
+        return list({id(uses): uses for uses in (*self._reads, *self._writes)}.values())
+
+    def check_idle(self, what: str) -> None:
+        """Raise unless the replay is open, sound and not in flight."""
+        if self.closed:
+            do = "instantiate the plan again"
+            raise NotRecorded("RL1204", where=f"Replay.{what}", seen="a closed replay", allowed="an open one", do=do)
+        if self._failed is not None:
+            raise self._failed
+        if self._in_flight:
+            raise ReplayBusy(
+                "RL1401",
+                where=f"Replay.{what}",
+                seen="the replay is in flight",
+                allowed=f"{what} between replays",
+                do="call replay.wait(timeout=...) first",
+            )
+
+    def take(self) -> None:
+        """Be in flight. The caller holds `lock` and has called `check_idle`."""
+        if any(uses.writers for uses in self._reads) or any(uses.busy for uses in self._writes):
+            raise ReplayBusy(
+                "RL1404",
+                where="Replay.submit",
+                seen="another replay in flight shares memory that one of them writes",
+                allowed="replays in flight together that share only what they read",
+                do="wait for the other replay first, or record both in one graph",
+            )
+        self._in_flight = True
+        self._ticket += 1
+        self._count(1)
+
+    def give_back(self) -> None:
+        """Nothing was submitted after all. The caller holds `lock`."""
+        if self._in_flight:
+            self._in_flight = False
+            self._count(-1)
+
+    def ticket(self) -> int:
+        """The submission that a wait is for; raises when there is none."""
+        with _lock:
+            if self._failed is not None:
+                raise self._failed
+            if not self._in_flight:
+                raise NotRecorded(
+                    "RL1203",
+                    where="Replay.wait",
+                    seen="nothing in flight",
+                    allowed="a wait for each submit",
+                    do="call replay.submit() first, or replay.run()",
+                )
+            return self._ticket
+
+    def land(self, ticket: int, failure: QueueFailed | None = None) -> None:
+        """That submission has ended. A slower thread that waited for an earlier one changes nothing."""
+        with _lock:
+            self._failed = self._failed or failure
+            if ticket == self._ticket:
+                self.give_back()
+
+    def close(self) -> None:
+        """The replay's queue is gone: nothing of it runs or will."""
+        with _lock:
+            if not self.closed:
+                self.closed = True
+                self.give_back()
+                for uses in self._all():
+                    uses.open_replays -= 1
+
+    def _count(self, change: int) -> None:
+        for uses in self._reads:
+            uses.readers += change
+        for uses in self._writes:
+            uses.writers += change
