@@ -22,13 +22,13 @@ from redline.errors import EncodeError
 
 SCOPES = {"NONE": 0, "AGENT": 1, "SYSTEM": 2}
 HEADER_FIELDS = (
-    Field("TYPE", 7, 0, {"VENDOR": 0, "KERNEL_DISPATCH": 2, "BARRIER_AND": 3}),
+    Field("TYPE", 7, 0, {"VENDOR": 0, "KERNEL_DISPATCH": 2, "BARRIER_AND": 3, "BARRIER_OR": 5}),
     flag("BARRIER", 8),
     Field("ACQUIRE", 10, 9, SCOPES),
     Field("RELEASE", 12, 11, SCOPES),
 )
 HEADER = Word("HEADER", HEADER_FIELDS)
-# The first dependencies of a barrier-AND packet that are not null are what it waits for.
+# The first dependencies of a barrier packet that are not null are what it waits for.
 BARRIER_DEPENDENCIES = 5
 
 
@@ -56,18 +56,17 @@ KERNEL_DISPATCH = Layout(
     ),
 )
 
-# hsa.h:3129.
-BARRIER_AND = Layout(
-    "BARRIER_AND",
-    (
-        HEADER,
-        Word("RESERVED_1", ()),
-        *(word for i in range(BARRIER_DEPENDENCIES) for word in _address(f"DEPENDENCY_{i}")),
-        Word("RESERVED_12", ()),
-        Word("RESERVED_13", ()),
-        *_address("COMPLETION_SIGNAL"),
-    ),
+_BARRIER = (
+    HEADER,
+    Word("RESERVED_1", ()),
+    *(word for i in range(BARRIER_DEPENDENCIES) for word in _address(f"DEPENDENCY_{i}")),
+    Word("RESERVED_12", ()),
+    Word("RESERVED_13", ()),
+    *_address("COMPLETION_SIGNAL"),
 )
+# hsa.h:3129 and 3169: one layout, two types.
+BARRIER_AND = Layout("BARRIER_AND", _BARRIER)
+BARRIER_OR = Layout("BARRIER_OR", _BARRIER)
 
 # amd_aql_queue.cpp:1517-1546: format 1, a whole INDIRECT_BUFFER packet, and how many dwords follow it.
 PM4_IB = Layout(
@@ -148,11 +147,26 @@ def barrier_and_packet(
     dependencies: Sequence[int], completion_signal: int = 0, *, header: int = 0x1503
 ) -> NDArray[np.uint32]:
     """Wait until every dependency signal is 0. Null handles are left out; at most five remain."""
+    return _barrier(BARRIER_AND, dependencies, completion_signal, header)
+
+
+def barrier_or_packet(
+    dependencies: Sequence[int], completion_signal: int = 0, *, header: int = 0x1505
+) -> NDArray[np.uint32]:
+    """Wait until any dependency signal is 0. Null handles are left out; one to five remain."""
+    if not any(dependencies):
+        raise EncodeError(
+            "RL0509", where="BARRIER_OR", seen="no dependency", allowed="1..5", do="name what may end the wait"
+        )
+    return _barrier(BARRIER_OR, dependencies, completion_signal, header)
+
+
+def _barrier(layout: Layout, dependencies: Sequence[int], completion_signal: int, header: int) -> NDArray[np.uint32]:
     signals = [signal for signal in dependencies if signal]
     if len(signals) > BARRIER_DEPENDENCIES:
         raise EncodeError(
             "RL0509",
-            where="BARRIER_AND",
+            where=layout.name,
             seen=f"{len(signals)} dependencies",
             allowed=f"at most {BARRIER_DEPENDENCIES}",
             do="chain two packets",
@@ -160,7 +174,7 @@ def barrier_and_packet(
     values = _halves("COMPLETION_SIGNAL", completion_signal)
     for i, signal in enumerate(signals):
         values |= _halves(f"DEPENDENCY_{i}", signal)
-    return _packet(BARRIER_AND, header, "BARRIER_AND", values)
+    return _packet(layout, header, layout.name, values)
 
 
 def pm4_ib_packet(ib_va: int, dwords: int, completion_signal: int = 0, *, header: int = 0x1500) -> NDArray[np.uint32]:

@@ -223,7 +223,7 @@ def _launch(table: FamilyTable, words: DispatchWords, size: Size, group: Size) -
 def family_of(table: FamilyTable) -> Family:
     """The numbers that the emitters take, packed from the table."""
     register, acquire, drain = table.register, table.form("acquire"), table.form("drain")
-    zero, release, wait = table.form("fence_zero", [0]), table.form("fence_release"), table.form("fence_wait")
+    zero, release, wait = table.form("write_data", [0]), table.form("fence_release"), table.form("wait_memory")
     return Family(
         set_sh_reg=table.packet["SET_SH_REG"].header(),
         num_thread_x=register["COMPUTE_NUM_THREAD_X"].offset,

@@ -19,9 +19,14 @@ from numpy.typing import NDArray
 
 # Operation codes.
 ACQUIRE, DRAIN, FENCE_ZERO, FENCE_DRAIN, DISPATCH = 0, 1, 2, 3, 4
+# SETUP sets a launch's registers and leaves its packet to the WORDS behind it. WORDS leaves room for words that
+# Python has packed, and a WORDS_HERE row to find it by.
+SETUP, WORDS = 5, 6
 
 # Relocation kinds: which table of addresses a relocated dword takes its value from.
 KERNEL_ENTRY, KERNARG, BUFFER, OWNED = 0, 1, 2, 3
+# Not a relocation: where the words of a WORDS operation belong. Its index is the operation's.
+WORDS_HERE = 4
 
 NO_KERNARG = 0xFFFFFFFF
 USER_DATA_LIMIT = 16
@@ -30,7 +35,7 @@ OPERATION = np.dtype(
     [
         ("code", "<u4"),
         ("gcr", "<u4"),  # ACQUIRE: GCR_CNTL
-        ("value", "<u4"),  # FENCE_DRAIN: k, the value that the k-th drain stores and waits for
+        ("value", "<u4"),  # FENCE_DRAIN: k, the value that the k-th drain stores and waits for. WORDS: how many
         ("threads", "<u4", (3,)),  # COMPUTE_NUM_THREAD_X, _Y, _Z
         ("dims", "<u4", (3,)),  # DISPATCH_DIRECT: workgroups or work-items, as the initiator says
         ("initiator", "<u4"),
@@ -90,8 +95,8 @@ class Family(NamedTuple):
 
 
 # Dwords of an operation, by code; a launch also has its SET_SH_REG packets.
-_DWORDS = np.array([8, 2, 5, 15, 5], np.int64)
-_RELOCS = np.array([0, 0, 2, 4, 4], np.int64)
+_DWORDS = np.array([8, 2, 5, 15, 5, 0, 0], np.int64)
+_RELOCS = np.array([0, 0, 2, 4, 4, 4, 1], np.int64)
 # Registers in each SET_SH_REG packet of a launch: threads, program, resources, limits, rsrc3. User data varies.
 _RUNS = (3, 2, 2, 1, 1)
 
@@ -104,7 +109,9 @@ def max_dwords(ops: NDArray[np.void]) -> int:
     users = ops["user_count"].astype(np.int64)
     runs = sum(n + (n + 1) // 2 + 1 for n in _RUNS)
     launch = runs + users + (users + 1) // 2 + (users > 0)
-    return int((_DWORDS[ops["code"]] + np.where(ops["code"] == DISPATCH, launch, 0)).sum())
+    codes = ops["code"]
+    more = np.where((codes == DISPATCH) | (codes == SETUP), launch, np.where(codes == WORDS, ops["value"], 0))
+    return int((_DWORDS[codes] + more).sum())
 
 
 def max_relocs(ops: NDArray[np.void]) -> int:
@@ -325,13 +332,17 @@ def emit_program(ops, words, relocs, family, elide):  # type: ignore[no-untyped-
     for i in range(len(ops)):
         op = ops[i]
         code = op["code"]
-        if code == DISPATCH:
+        if DISPATCH <= code <= SETUP:
             at, n = _emit_registers(words, at, relocs, n, op, registers, wanted, shadow, elide, header_base)
-            at = _emit_dispatch(words, at, op, family)
+            if code == DISPATCH:
+                at = _emit_dispatch(words, at, op, family)
         elif code == ACQUIRE:
             at = _emit_acquire(words, at, op, family)
         elif code == DRAIN:
             at = _emit_drain(words, at, family)
+        elif code == WORDS:
+            n = _relocate(relocs, n, at, WORDS_HERE, 0, np.uint32(i))
+            at += np.uint64(op["value"])
         elif code == FENCE_ZERO:
             at, n = _emit_fence_zero(words, at, relocs, n, op, family)
         else:

@@ -131,6 +131,20 @@ QUEUE_OWNED = {
     "COMPUTE_RELAUNCH2": 0x22E,
 }
 
+# What other stacks set to 0 and a launch of ours never reads: FORCE_START_AT_000 stands for START, there is no
+# scratch, and nothing restarts. K offset 4543-4609.
+NOT_NEEDED = {
+    "COMPUTE_START_X": 0x204,
+    "COMPUTE_START_Y": 0x205,
+    "COMPUTE_START_Z": 0x206,
+    "COMPUTE_DISPATCH_SCRATCH_BASE_LO": 0x210,
+    "COMPUTE_DISPATCH_SCRATCH_BASE_HI": 0x211,
+    "COMPUTE_TMPRING_SIZE": 0x218,
+    "COMPUTE_RESTART_X": 0x21B,
+    "COMPUTE_RESTART_Y": 0x21C,
+    "COMPUTE_RESTART_Z": 0x21D,
+}
+
 # K nvd.h:269-306; M pkt3.json GCR_CNTL; P gfx9CmdUtil.cpp:229-272.
 GLI_INV = Field("GLI_INV", 1, 0, {"NONE": 0, "ALL": 1, "RANGE": 2, "FIRST_LAST": 3})
 GL1_RANGE = Field("GL1_RANGE", 3, 2, {"ALL": 0, "RANGE": 2, "FIRST_LAST": 3})
@@ -213,6 +227,7 @@ GFX10_1 = FamilyTable(
     # L 6154 ff.: no architected flat scratch before gfx11, so kernels ask for it even without scratch.
     has_private_segment_buffer=True,
     queue_owned=QUEUE_OWNED,
+    not_needed=NOT_NEEDED,
 )
 
 GFX10_3 = replace(

@@ -63,6 +63,7 @@ GFX11_0 = FamilyTable(
     partial_flush_is_trusted=True,
     has_private_segment_buffer=False,
     queue_owned=QUEUE_OWNED,
+    not_needed=gfx10.NOT_NEEDED,
 )
 
 GFX11_5 = replace(

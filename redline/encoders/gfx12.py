@@ -8,7 +8,7 @@ P12 = PAL gfx12_merged_*.h; L = LLVM 22 AMDGPUUsage.rst. Line numbers are K's, g
 from __future__ import annotations
 
 from redline.encoders import gfx10, gfx11, pm4
-from redline.encoders.table import FamilyTable, Field, Word, flag
+from redline.encoders.table import FamilyTable, Field, Form, Word, flag
 
 # K sh_mask 7407-7409; M radv_cmd_buffer.c:11886-11894. Z keeps 16 bits.
 NUM_THREAD = (
@@ -42,6 +42,15 @@ REMOVED = ("GLM_WB", "GLM_INV", "GL1_INV")
 GCR = Word("GCR_CNTL", tuple(item for item in gfx10.GCR.fields if item.name not in REMOVED))
 RELEASE_GCR = tuple(item for item in gfx11.RELEASE_GCR if item.name not in REMOVED)
 
+# I pm4_emitter.h:492-515, P12 mec:677-724: last use, both sides. K gfx_v12_0.c emit_fence without GLM.
+FORMS = {
+    **pm4.FORMS,
+    "timestamp_top": Form(
+        "COPY_DATA", {**pm4.FORMS["timestamp_top"].values, "SRC_TEMPORAL": "LU", "DST_TEMPORAL": "LU"}
+    ),
+    "release_fence": Form("RELEASE_MEM", pm4.RELEASE_FENCE),
+}
+
 # K offset 2320.
 QUEUE_OWNED = {**gfx11.QUEUE_OWNED, "COMPUTE_STATIC_THREAD_MGMT_SE8": 0x223}
 
@@ -62,8 +71,9 @@ GFX12_0 = FamilyTable(
     workgroups=gfx10.WORKGROUPS,
     work_items=gfx10.WORK_ITEMS,
     wave32="CS_W32_EN",
-    forms=pm4.FORMS,
+    forms=FORMS,
     partial_flush_is_trusted=True,
     has_private_segment_buffer=False,
     queue_owned=QUEUE_OWNED,
+    not_needed=gfx10.NOT_NEEDED,
 )

@@ -6,12 +6,12 @@ forms here are the fixed values of the packets that Redline emits.
 
 Sources: K = Linux 6.12 amdgpu/nvd.h; P9, P12 = PAL
 gfx9_plus_merged_f32_mec_pm4_packets.h and gfx12_merged_f32_mec_pm4_packets.h; M = Mesa 25.0 common/sid.h and
-registers/pkt3.json; R = ROCr amd_gpu_pm4.h.
+registers/pkt3.json; R = ROCr amd_gpu_pm4.h; I = IREE util/pm4_emitter.h; T = tinygrad ops_amd.py.
 """
 
 from __future__ import annotations
 
-from redline.encoders.table import Field, Form, Packet, Word, dword, flag
+from redline.encoders.table import Field, Form, Packet, Value, Word, dword, flag
 
 # Event types. K navi10_enum.h, soc21_enum.h and soc24_enum.h.
 EVENT_TYPE = Field(
@@ -27,6 +27,18 @@ CACHE_POLICY = ("CACHE_POLICY", {"LRU": 0, "STREAM": 1, "NOA": 2, "BYPASS": 3})
 TEMPORAL = ("TEMPORAL", {"RT": 0, "NT": 1, "HT": 2, "LU": 3})
 Policy = tuple[str, dict[str, int]]
 
+COPY_SOURCES = {
+    "REGISTER": 0,
+    "TC_L2_OBSOLETE": 1,
+    "TC_L2": 2,
+    "PERFCOUNTER": 4,
+    "IMMEDIATE": 5,
+    "ATOMIC_RETURN": 6,
+    "GPU_CLOCK": 9,
+    "SYSTEM_CLOCK": 10,
+}
+COPY_DESTINATIONS = {"REGISTER": 0, "TC_L2": 2, "PERFCOUNTER": 4, "TC_L2_OBSOLETE": 5, "REGISTER_DC": 6}
+
 # K nvd.h:330-331; P12 mec:2291; M sid.h:247. Index and VMID shift above the offset stay 0.
 SET_SH_REG = Packet("SET_SH_REG", (Word("REG_OFFSET", (Field("REG_OFFSET", 15, 0),)),), 0x76, tail="VALUE")
 
@@ -37,25 +49,32 @@ NOP = Packet("NOP", (), 0x10, tail="BODY")
 # K nvd.h (PACKET3_EVENT_WRITE); P12 mec:1345.
 EVENT_WRITE = Packet("EVENT_WRITE", (Word("EVENT_CNTL", (EVENT_TYPE, EVENT_INDEX, flag("OFFLOAD_ENABLE", 31))),), 0x46)
 
-# K nvd.h:116-137; P12 mec:2648; R amd_gpu_pm4.h:115-124.
-WAIT_REG_MEM = Packet(
-    "WAIT_REG_MEM",
+_WAIT_CONTROL = Word(
+    "CONTROL",
     (
-        Word(
-            "CONTROL",
-            (
-                Field("FUNCTION", 2, 0, {"ALWAYS": 0, "<": 1, "<=": 2, "==": 3, "!=": 4, ">=": 5, ">": 6}),
-                Field("MEM_SPACE", 5, 4, {"REGISTER": 0, "MEMORY": 1}),
-                Field("OPERATION", 7, 6),
-            ),
-        ),
-        dword("ADDR_LO"),
-        dword("ADDR_HI"),
-        dword("REFERENCE"),
-        dword("MASK"),
-        Word("POLL", (Field("POLL_INTERVAL", 15, 0), flag("OPTIMIZE_ACE_OFFLOAD", 31))),
+        Field("FUNCTION", 2, 0, {"ALWAYS": 0, "<": 1, "<=": 2, "==": 3, "!=": 4, ">=": 5, ">": 6}),
+        Field("MEM_SPACE", 5, 4, {"REGISTER": 0, "MEMORY": 1}),
+        Field("OPERATION", 7, 6),
     ),
-    0x3C,
+)
+_WAIT_POLL = Word("POLL", (Field("POLL_INTERVAL", 15, 0), flag("OPTIMIZE_ACE_OFFLOAD", 31)))
+_ADDRESS = (dword("ADDR_LO"), dword("ADDR_HI"))
+
+# K nvd.h:116-137; P12 mec:2648; R amd_gpu_pm4.h:115-124.
+WAIT_REG_MEM = Packet("WAIT_REG_MEM", (_WAIT_CONTROL, *_ADDRESS, dword("REFERENCE"), dword("MASK"), _WAIT_POLL), 0x3C)
+# K nvd.h:364; P12 mec:2785; T ops_amd.py:85-89: reference and mask of 64 bits.
+WAIT_REG_MEM64 = Packet(
+    "WAIT_REG_MEM64",
+    (
+        _WAIT_CONTROL,
+        *_ADDRESS,
+        dword("REFERENCE_LO"),
+        dword("REFERENCE_HI"),
+        dword("MASK_LO"),
+        dword("MASK_HI"),
+        _WAIT_POLL,
+    ),
+    0x93,
 )
 
 
@@ -63,6 +82,15 @@ def dispatch_direct(initiator: Word) -> Packet:
     """K nvd.h:61; P12 mec:847. Drivers set the shader-type bit here and nowhere else."""
     words = (dword("DIM_X"), dword("DIM_Y"), dword("DIM_Z"), initiator)
     return Packet("DISPATCH_DIRECT", words, 0x15, shader_type=1)
+
+
+def dispatch_indirect(initiator: Word) -> Packet:
+    """The form of a compute queue: dimensions at an address. P12 mec:883; M radv_cmd_buffer.c:11952.
+
+    A graphics ring takes an offset from SET_BASE instead and has one dword less.
+    """
+    words = (Word("ADDR_LO", (Field("ADDR_LO", 31, 2),)), dword("ADDR_HI"), initiator)
+    return Packet("DISPATCH_INDIRECT", words, 0x16, shader_type=1)
 
 
 def acquire_mem(gcr: Word) -> Packet:
@@ -115,6 +143,21 @@ def write_data(policy: Policy) -> Packet:
     return Packet("WRITE_DATA", words, 0x37, tail="DATA")
 
 
+def copy_data(policy: Policy) -> Packet:
+    """P9 mec:730-796; P12 mec:665-734; K nvd.h:148; M sid.h:128-144. What MEC calls obsolete is named so."""
+    control = (
+        Field("SRC_SEL", 3, 0, COPY_SOURCES),
+        Field("DST_SEL", 11, 8, COPY_DESTINATIONS),
+        Field(f"SRC_{policy[0]}", 14, 13, policy[1]),
+        Field("COUNT_SEL", 16, 16, {"32_BIT": 0, "64_BIT": 1}),
+        flag("WR_CONFIRM", 20),
+        Field(f"DST_{policy[0]}", 26, 25, policy[1]),
+        flag("PQ_EXE_STATUS", 29),
+    )
+    words = (Word("CONTROL", control), dword("SRC_LO"), dword("SRC_HI"), dword("DST_LO"), dword("DST_HI"))
+    return Packet("COPY_DATA", words, 0x40)
+
+
 def indirect_buffer(policy: Policy) -> Packet:
     """K nvd.h:138-147; P9 mec:1581; P12 mec:1598; R amd_gpu_pm4.h:72-75. The base is in units of 4 bytes."""
     control = (
@@ -139,23 +182,39 @@ def packets(gcr: Word, release_gcr: tuple[Field, ...], initiator: Word, policy: 
     return (
         NOP,
         dispatch_direct(initiator),
+        dispatch_indirect(initiator),
         write_data(policy),
         WAIT_REG_MEM,
         indirect_buffer(policy),
+        copy_data(policy),
         EVENT_WRITE,
         release_mem(release_gcr, policy),
         acquire_mem(gcr),
         SET_SH_REG,
+        WAIT_REG_MEM64,
     )
 
+
+# End of pipe with write-back: L2 after the scalar cache, data after the confirmation.
+RELEASE_FENCE: dict[str, Value] = {
+    "EVENT_TYPE": "CACHE_FLUSH_AND_INV_TS",
+    "EVENT_INDEX": 5,
+    "GL2_WB": 1,
+    "SEQ": "FORWARD",
+    "INT_SEL": "DATA_CONFIRM",
+    "DATA_SEL": "64_BIT",
+}
 
 FORMS = {
     # M, K and R agree on the full range; K, M and P write this size and interval.
     "acquire": Form("ACQUIRE_MEM", {"COHER_SIZE": 0xFFFFFFFF, "COHER_SIZE_HI": 0x00FFFFFF, "POLL_INTERVAL": 0xA}),
     "drain": Form("EVENT_WRITE", {"EVENT_TYPE": "CS_PARTIAL_FLUSH", "EVENT_INDEX": 4}),
     "dispatch": Form("DISPATCH_DIRECT", {}),
+    "dispatch_indirect": Form("DISPATCH_INDIRECT", {}),
+    # Confirmed, so that what follows sees it. PAL gfx9CmdUtil.cpp BuildWaitCsIdle.
+    "write_data": Form("WRITE_DATA", {"DST_SEL": "TC_L2", "WR_CONFIRM": 1}),
+    "copy_data": Form("COPY_DATA", {"SRC_SEL": "TC_L2", "DST_SEL": "TC_L2", "WR_CONFIRM": 1}),
     # The drain of gfx10 by a fence word. PAL gfx9CmdUtil.cpp BuildWaitCsIdle: same packets and selectors.
-    "fence_zero": Form("WRITE_DATA", {"DST_SEL": "TC_L2", "WR_CONFIRM": 1}),
     "fence_release": Form(
         "RELEASE_MEM",
         {
@@ -166,9 +225,26 @@ FORMS = {
             "DATA_SEL": "32_BIT",
         },
     ),
-    "fence_wait": Form(
+    "wait_memory": Form(
         "WAIT_REG_MEM", {"FUNCTION": ">=", "MEM_SPACE": "MEMORY", "MASK": 0xFFFFFFFF, "POLL_INTERVAL": 4}
+    ),
+    "wait_memory64": Form(
+        "WAIT_REG_MEM64",
+        {"MEM_SPACE": "MEMORY", "MASK_LO": 0xFFFFFFFF, "MASK_HI": 0xFFFFFFFF, "POLL_INTERVAL": 4},
+    ),
+    # I pm4_emitter.h:492-515, P9 mec:730-750: the form that MEC does not call obsolete.
+    "timestamp_top": Form("COPY_DATA", {"SRC_SEL": "GPU_CLOCK", "DST_SEL": "TC_L2", "COUNT_SEL": "64_BIT"}),
+    # M si_cs_emit_write_event_eop: the clock when every earlier dispatch has ended.
+    "timestamp_bottom": Form(
+        "RELEASE_MEM",
+        {"EVENT_TYPE": "BOTTOM_OF_PIPE_TS", "EVENT_INDEX": 5, "INT_SEL": "DATA_CONFIRM", "DATA_SEL": "CLOCK"},
+    ),
+    # K gfx_v10_0.c and gfx_v11_0.c emit_fence, without its cache policy.
+    "release_fence": Form(
+        "RELEASE_MEM",
+        {**RELEASE_FENCE, "GLM_WB": 1, "GLM_INV": 1},
     ),
     # K, R and IREE write no VMID, no policy and no privilege.
     "indirect_buffer": Form("INDIRECT_BUFFER", {"VALID": 1}),
+    "chain": Form("INDIRECT_BUFFER", {"VALID": 1, "CHAIN": 1}),
 }

@@ -223,6 +223,14 @@ class Packet(Layout):
 
     def header(self, tail: int = 0) -> int:
         """The header word of a packet with `tail` dwords behind its fixed words."""
+        if self.dwords + tail - 2 >= PAD_COUNT:
+            raise EncodeError(
+                "RL0509",
+                where=self.name,
+                seen=f"{self.dwords + tail} dwords",
+                allowed=f"at most {PAD_COUNT + 1}",
+                do="split it",
+            )
         return HEADER.pack(TYPE=3, COUNT=self.dwords + tail - 2, OPCODE=self.opcode, SHADER_TYPE=self.shader_type)
 
     def pad(self) -> int:
@@ -270,6 +278,7 @@ class FamilyTable:
     partial_flush_is_trusted: bool  # False: EVENT_WRITE may return early on old microcode
     has_private_segment_buffer: bool  # kernels ask for it even without scratch
     queue_owned: Mapping[str, int]  # SH registers that a launch must not write: name to offset
+    not_needed: Mapping[str, int]  # SH registers that a launch may set to 0 and ours leaves alone
 
     def __post_init__(self) -> None:
         for kind, names in (
@@ -277,7 +286,10 @@ class FamilyTable:
             ("opcode", [f"{item.opcode:#x}" for item in self.packets]),
             ("register", [item.name for item in self.registers]),
             ("offset", [f"{item.offset:#x}" for item in self.registers]),
-            ("queue-owned offset", [f"{n:#x}" for n in (*self.register_at, *self.queue_owned.values())]),
+            (
+                "offset of another kind",
+                [f"{n:#x}" for n in (*self.register_at, *self.queue_owned.values(), *self.not_needed.values())],
+            ),
         ):
             twice = sorted({name for name in names if names.count(name) > 1})
             _declare(not twice, self.name, f"{kind} {', '.join(twice)} twice", f"each {kind} once")
@@ -300,6 +312,10 @@ class FamilyTable:
     @cached_property
     def queue_owned_at(self) -> dict[int, str]:
         return {offset: name for name, offset in self.queue_owned.items()}
+
+    @cached_property
+    def not_needed_at(self) -> dict[int, str]:
+        return {offset: name for name, offset in self.not_needed.items()}
 
     @cached_property
     def entry_gcr(self) -> int:

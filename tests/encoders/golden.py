@@ -9,6 +9,7 @@ and the numbers of the example.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -131,7 +132,35 @@ def emitted(table: FamilyTable, family: str) -> dict[str, Words]:
         "gcr": [table.entry_gcr, *gcr, table.release_gcr],
         "indirect buffer": ib,
         "pad": [table.packet["NOP"].pad()],
+        **further_forms(table, target),
     }
+
+
+def further_forms(table: FamilyTable, target: str) -> dict[str, Words]:
+    """One call of the builder for each row of `forms.json`."""
+
+    def built(call: Callable[[Pm4Stream], None]) -> Words:
+        stream = Pm4Stream(table)
+        call(stream)
+        return [int(word) for word in stream.words]
+
+    calls: dict[str, Callable[[Pm4Stream], None]] = {
+        "timestamp_top": lambda s: s.timestamp_top(FENCE_VA),
+        "timestamp_bottom": lambda s: s.timestamp_bottom(FENCE_VA),
+        "release_fence 100000002": lambda s: s.release_fence(FENCE_VA, 0x100000002),
+        "wait_memory >= 7": lambda s: s.wait_memory(FENCE_VA, 7),
+        "wait_memory == 7": lambda s: s.wait_memory(FENCE_VA, 7, "=="),
+        "wait_memory64 >= 100000002": lambda s: s.wait_memory64(FENCE_VA, 0x100000002),
+        "write_data": lambda s: s.write_data(FENCE_VA, [0x11111111, 0x22222222]),
+        "copy_data 32": lambda s: s.copy_data(IB_VA, FENCE_VA),
+        "copy_data 64": lambda s: s.copy_data(IB_VA, FENCE_VA, bits=64),
+        "dispatch_indirect": lambda s: s.dispatch_indirect(kernel(target), args_va=FENCE_VA + 8, block=256),
+        "nop 1": lambda s: s.nop(1),
+        "nop 2": lambda s: s.nop(2),
+        "nop 5": lambda s: s.nop(5),
+        "chain 92": lambda s: s.chain(IB_VA, 92),
+    }
+    return {name: built(call) for name, call in calls.items()}
 
 
 def answers(family: str) -> dict[str, Words]:
@@ -163,6 +192,11 @@ def answers(family: str) -> dict[str, Words]:
         "gcr": [int(gcr[name], 16) for name in ("entry", "k", "v", "kv", "release")],
         "indirect buffer": hexes(f"{rows['ib']} {row['ib_control']}"),
         "pad": listed(load("snippets")["snippets"]["nop_single_dword_pad"]["hex"]),
+        **{
+            name: (setup("a") if name == "dispatch_indirect" else [])
+            + hexes(row if isinstance(row, str) else of_family(row, family))
+            for name, row in load("forms")["forms"].items()
+        },
     }
 
 
@@ -179,6 +213,7 @@ def declared(table: FamilyTable) -> dict[str, Any]:
         "private_segment_buffer": table.has_private_segment_buffer,
         "registers": registers,
         "queue-owned": dict(table.queue_owned),
+        "not needed": dict(table.not_needed),
         "packets": packets,
         table.gcr.name: bits_of(table.gcr),
         table.initiator.name: bits_of(table.initiator),
@@ -216,6 +251,7 @@ def facts(family: str) -> dict[str, Any]:
             for name in registers["launch_must_not_write"]
             if family in registers["registers"][name]
         },
+        "not needed": {f"COMPUTE_{name}": offset(name) for name in registers["launch_may_zero"]},
         "packets": {
             name: (
                 int(row["opcode"], 16),

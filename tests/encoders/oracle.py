@@ -12,6 +12,9 @@ from typing import Any, NamedTuple
 from redline.encoders import emit
 from redline.encoders.table import FamilyTable
 
+# What a caller's array holds where room is left for words.
+ROOM = 0xDEADDEAD
+
 # One relocation: dword, kind, half, index, addend, as in the RELOC dtype.
 Reloc = tuple[int, ...]
 
@@ -39,9 +42,12 @@ def program(table: FamilyTable, ops: Sequence[Any], *, elide: bool) -> tuple[lis
     words: list[int] = []
     relocs: list[Reloc] = []
     held: dict[str, tuple[object, ...]] = {}
-    for op in ops:
-        if op["code"] == emit.DISPATCH:
+    for place, op in enumerate(ops):
+        if op["code"] in (emit.DISPATCH, emit.SETUP):
             _dispatch(table, op, words, relocs, held, elide)
+        elif op["code"] == emit.WORDS:
+            relocs.append((len(words), emit.WORDS_HERE, 0, place, 0))
+            words += [ROOM] * int(op["value"])
         else:
             _fence(table, op, words, relocs)
     return words, relocs
@@ -54,10 +60,10 @@ def _fence(table: FamilyTable, op: Any, words: list[int], relocs: list[Reloc]) -
     elif code == emit.DRAIN:
         words += table.form("drain")
     elif code == emit.FENCE_ZERO:
-        words += _addressed(table.form("fence_zero", [0]), 2, op, len(words), relocs)
+        words += _addressed(table.form("write_data", [0]), 2, op, len(words), relocs)
     else:
         words += _addressed(table.form("fence_release", DATA_LO=value), 3, op, len(words), relocs)
-        words += _addressed(table.form("fence_wait", REFERENCE=value), 2, op, len(words), relocs)
+        words += _addressed(table.form("wait_memory", REFERENCE=value), 2, op, len(words), relocs)
 
 
 def _addressed(packet: list[int], at: int, op: Any, start: int, relocs: list[Reloc]) -> list[int]:
@@ -117,6 +123,8 @@ def _dispatch(
             (len(words) + 2 + i, want.kind, want.half, want.place, 0) for i, want in enumerate(run) if want.kind >= 0
         ]
         words += table.packet["SET_SH_REG"].pack([want.value for want in run], REG_OFFSET=_offset(table, run[0]))
+    if op["code"] == emit.SETUP:
+        return
     dims = {f"DIM_{axis}": int(n) for axis, n in zip("XYZ", op["dims"], strict=True)}
     initiator = table.initiator.unpack(int(op["initiator"]))
     words += table.form("dispatch", (), **dims, **initiator)

@@ -23,10 +23,11 @@ SIGNAL = int(EXAMPLE["completion_signal"], 16)
 ADDRESS = st.integers(1, (1 << 42) - 1).map(lambda n: n * 64)
 
 
-LAYOUTS = ("KERNEL_DISPATCH", "BARRIER_AND", "PM4_IB")
+LAYOUTS = ("KERNEL_DISPATCH", "BARRIER_AND", "BARRIER_OR", "PM4_IB")
 ANSWERS = {
     "KERNEL_DISPATCH": golden.listed(golden.load("aql")["aql"]["kernel_dispatch_system"]["hex"]),
     "BARRIER_AND": golden.listed(golden.load("aql")["aql"]["barrier_and_system"]["hex"]),
+    "BARRIER_OR": golden.listed(golden.load("aql")["aql"]["barrier_or_system"]["hex"]),
     "PM4_IB": golden.listed(golden.load("gfx1030")["variants"]["aql_pm4_ib_packet"]["hex"]),
 }
 
@@ -54,6 +55,8 @@ def test_packets_equal_the_answers() -> None:
     assert example_dispatch() == ANSWERS["KERNEL_DISPATCH"]
     barrier = aql.barrier_and_packet([0x7F00BEEF0080, 0x7F00BEEF00C0], SIGNAL)
     assert words(barrier) == ANSWERS["BARRIER_AND"]
+    barrier = aql.barrier_or_packet([0x7F00BEEF0080, 0x7F00BEEF00C0], SIGNAL)
+    assert words(barrier) == ANSWERS["BARRIER_OR"]
 
 
 @pytest.mark.parametrize("target", ["gfx1030", "gfx1100", "gfx1201"])
@@ -67,6 +70,7 @@ def test_the_packet_of_an_indirect_buffer_equals_the_answer(target: str) -> None
 HEADERS: list[tuple[int, str, dict[str, Any]]] = [
     (0x1502, "KERNEL_DISPATCH", {}),
     (0x1503, "BARRIER_AND", {}),
+    (0x1505, "BARRIER_OR", {}),
     (0x1500, "VENDOR", {}),
     (0x0B02, "KERNEL_DISPATCH", {"acquire": "AGENT", "release": "AGENT"}),
     (0x0102, "KERNEL_DISPATCH", {"acquire": "NONE", "release": "NONE"}),
@@ -127,6 +131,13 @@ def test_a_barrier_and_has_its_dependencies_first_and_no_nulls_between(signals: 
     assert aql.barrier_and_packet(signals, signal).tobytes() == expected
 
 
+@given(signals=st.lists(ADDRESS, min_size=1, max_size=5), signal=ADDRESS)
+def test_a_barrier_or_is_laid_out_as_a_barrier_and(signals: list[int], signal: int) -> None:
+    """hsa_barrier_or_packet_t: the type alone differs."""
+    expected = struct.pack("<HHI5QQQ", 0x1505, 0, 0, *signals, *[0] * (5 - len(signals)), 0, signal)
+    assert aql.barrier_or_packet([0, *signals], signal).tobytes() == expected
+
+
 def test_six_dependencies_are_refused_and_six_with_a_null_are_not() -> None:
     """A dependency list of more than five needs two packets."""
     with pytest.raises(EncodeError, match="6 dependencies"):
@@ -142,6 +153,9 @@ def test_an_ib_packet_has_every_field_where_the_struct_has_it(va: int, dwords: i
 
 
 REFUSED: dict[str, tuple[Any, str]] = {
+    "nothing to wait for": (lambda: aql.barrier_or_packet([0, 0]), "no dependency"),
+    "an OR of six": (lambda: aql.barrier_or_packet([64] * 6), "6 dependencies"),
+    "an OR with the header of an AND": (lambda: aql.barrier_or_packet([64], header=0x1503), "0x1503"),
     "IB too large": (lambda: aql.pm4_ib_packet(64, 0x100000), "IB_SIZE"),
     "IB empty": (lambda: aql.pm4_ib_packet(64, 0), "0 dwords"),
     "IB unaligned": (lambda: aql.pm4_ib_packet(66, 1), "0x42"),
@@ -207,6 +221,7 @@ def noticed(name: str) -> bool:
         packets = {
             "KERNEL_DISPATCH": lambda: example_dispatch(),
             "BARRIER_AND": lambda: words(aql.barrier_and_packet([0x7F00BEEF0080, 0x7F00BEEF00C0], SIGNAL)),
+            "BARRIER_OR": lambda: words(aql.barrier_or_packet([0x7F00BEEF0080, 0x7F00BEEF00C0], SIGNAL)),
             "PM4_IB": lambda: words(aql.pm4_ib_packet(0x7F00CAFE1000, 92, SIGNAL)),
         }
         return packets[name]() != ANSWERS[name]

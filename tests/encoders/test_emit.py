@@ -30,7 +30,7 @@ def launches(draw: st.DrawFn) -> np.void:
     count = draw(st.integers(0, 16))
     kernarg_at = draw(st.sampled_from([emit.NO_KERNARG, *range(count - 1)])) if count > 1 else emit.NO_KERNARG
     return operation(
-        emit.DISPATCH,
+        draw(st.sampled_from([emit.DISPATCH, emit.DISPATCH, emit.SETUP])),
         threads=draw(st.tuples(POOL, POOL, POOL)),
         dims=draw(st.tuples(WORD, WORD, WORD)),
         initiator=draw(st.sampled_from([0x8045, 0x0045, 0x8025, 0x0025])),
@@ -49,6 +49,7 @@ def launches(draw: st.DrawFn) -> np.void:
 FENCES = st.one_of(
     st.builds(lambda gcr: operation(emit.ACQUIRE, gcr=gcr), WORD),
     st.builds(lambda: operation(emit.DRAIN)),
+    st.builds(lambda count: operation(emit.WORDS, value=count), st.integers(0, 20)),
     st.builds(
         lambda code, value, fence, index: operation(code, value=value, fence=fence, fence_reloc=index),
         st.sampled_from([emit.FENCE_ZERO, emit.FENCE_DRAIN]),
@@ -62,13 +63,13 @@ PROGRAMS = st.lists(st.one_of(launches(), launches(), FENCES), max_size=12)
 
 def emitted(table: FamilyTable, ops: NDArray[np.void], *, elide: bool) -> tuple[list[int], list[tuple[int, ...]]]:
     """Words and relocations, and proof that nothing was written behind them."""
-    words = np.full(emit.max_dwords(ops) + 8, 0xDEADDEAD, np.uint32)
+    words = np.full(emit.max_dwords(ops) + 8, oracle.ROOM, np.uint32)
     relocs = np.full(emit.max_relocs(ops) + 2, -1, np.int32).astype(emit.RELOC)
     tail = relocs.copy()
     n_words, n_relocs = (int(n) for n in emit.emit_program(ops, words, relocs, table.family(), elide))
     assert n_words <= emit.max_dwords(ops)
     assert n_relocs <= emit.max_relocs(ops)
-    assert (words[n_words:] == 0xDEADDEAD).all()
+    assert (words[n_words:] == oracle.ROOM).all()
     assert (relocs[n_relocs:] == tail[n_relocs:]).all()
     return [int(word) for word in words[:n_words]], [tuple(int(x) for x in row) for row in relocs[:n_relocs].tolist()]
 
@@ -88,7 +89,7 @@ def test_random_programs_equal_the_plain_twin(table: FamilyTable, elide: bool, r
 def test_an_elided_stream_leaves_every_launch_with_the_same_registers(table: FamilyTable, rows: list[np.void]) -> None:
     """Played through a register file, both streams launch with the same registers: elision is invisible."""
     for row in rows:
-        row["entry_reloc"] = row["kernarg_reloc"] = -1
+        row["code"], row["entry_reloc"], row["kernarg_reloc"] = emit.DISPATCH, -1, -1
     ops = np.array(rows, emit.OPERATION)
     seen = [played(emitted(table, ops, elide=elide)[0], table, ops) for elide in (False, True)]
     assert seen[0] == seen[1]
@@ -148,7 +149,7 @@ def test_the_bound_is_exact_without_elision_but_for_three_dwords_a_launch(rows: 
     """Memory is reserved by this bound."""
     ops = np.array(rows, emit.OPERATION)
     words, _ = emitted(FAMILIES[3], ops, elide=False)
-    slack = sum(3 + int(row["user_count"]) for row in rows if row["code"] == emit.DISPATCH)
+    slack = sum(3 + int(row["user_count"]) for row in rows if row["code"] in (emit.DISPATCH, emit.SETUP))
     assert len(words) <= emit.max_dwords(ops) <= len(words) + slack
 
 
@@ -253,8 +254,8 @@ def test_arrays_may_be_views_at_any_offset(rows: list[np.void]) -> None:
     """An indirect buffer is a window of a larger allocation."""
     ops = np.array(rows, emit.OPERATION)
     expected = emitted(FAMILIES[1], ops, elide=True)
-    room: NDArray[Any] = np.zeros(emit.max_dwords(ops) + 3, np.uint32)
+    room: NDArray[Any] = np.full(emit.max_dwords(ops) + 3, oracle.ROOM, np.uint32)
     relocs = np.zeros(emit.max_relocs(ops), emit.RELOC)
     n_words, _ = emit.emit_program(ops, room[3:], relocs, FAMILIES[1].family(), True)
     assert room[3 : 3 + int(n_words)].tolist() == expected[0]
-    assert room[:3].tolist() == [0, 0, 0]
+    assert room[:3].tolist() == [oracle.ROOM] * 3
