@@ -39,12 +39,6 @@ class Geometry:
     whole: Extent
     last: Extent
 
-    def shape(self, x: int, y: int, z: int) -> Extent:
-        """Work-items of the workgroup at (x, y, z)."""
-        at, ends = (x, y, z), self.groups
-        picked = [self.last[d] if at[d] == ends[d] - 1 else self.whole[d] for d in range(3)]
-        return picked[0], picked[1], picked[2]
-
 
 def geometry(dispatch: Dispatch) -> Geometry:
     """The grid that the registers describe. Empty when a dimension is 0."""

@@ -9,7 +9,7 @@ import pytest
 from redline.sim.compiler import compile_text
 from redline.sim.control import NO_EFFECT
 from redline.sim.generation import GENERATIONS
-from redline.sim.operands import ParseError
+from redline.sim.operands import VCC, ParseError
 from redline.sim.step import Context, Event
 from tests.sim.machine import NEXT, Machine
 
@@ -59,6 +59,12 @@ def test_waves_that_disagree_get_one_address_each() -> None:
     machine.state.scc[:, 0] = [True, False, True]
     assert np.asarray(machine.jump("s_cbranch_scc1 16")).tolist() == [ELSEWHERE, NEXT, ELSEWHERE]
     assert np.asarray(machine.jump("s_cbranch_scc0 16")).tolist() == [NEXT, ELSEWHERE, NEXT]
+
+
+def test_waves_may_disagree_about_exec_and_vcc() -> None:
+    machine = Machine(waves=2).set_exec([0, 8]).set_s(VCC, [1, 0])
+    assert np.asarray(machine.jump("s_cbranch_execz 16")).tolist() == [ELSEWHERE, NEXT]
+    assert np.asarray(machine.jump("s_cbranch_vccz 16")).tolist() == [NEXT, ELSEWHERE]
 
 
 def test_the_program_counter_in_registers() -> None:

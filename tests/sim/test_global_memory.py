@@ -201,7 +201,7 @@ def test_scalar_buffer_loads_give_zero_outside(memory: Memory) -> None:
 
 
 @pytest.mark.parametrize(
-    ("word1", "word3"), [(0x00040000, 0x30000000), (0x80000000, 0x30000000), (0, 0x10000000), (0, 0x70000000)]
+    ("word1", "word3"), [(0x00010000, 0x30000000), (0x80000000, 0x30000000), (0, 0x10000000), (0, 0x70000000)]
 )
 def test_descriptors_that_are_not_raw_buffers_are_refused(memory: Memory, word1: int, word3: int) -> None:
     """A stride, a swizzle, another range rule, another type."""

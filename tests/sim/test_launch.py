@@ -118,6 +118,10 @@ def test_large_grids_run_some_workgroups_at_a_time() -> None:
     assert np.concatenate([waves.ident for waves in batches]).tolist() == list(range(15000))
 
 
+def test_a_workgroup_may_have_1024_work_items() -> None:
+    assert _lanes_on(_one(num_thread=(16, 8, 8))) == [32] * 32
+
+
 def test_an_empty_grid_has_no_waves() -> None:
     assert _start(dims=(0, 1, 1)) == []
 
