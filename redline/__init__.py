@@ -15,6 +15,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from . import compiled_cache
 from .errors import (
     BindingError,
     CodeObjectError,
@@ -64,6 +65,8 @@ if TYPE_CHECKING:
     from .safety import Finding, verify
 
 __version__ = "0.1.0"
+
+compiled_cache.provide(__path__[0])
 
 _HOMES = {
     "ranges": ("Access", "Buffer", "View", "access", "read", "update", "write"),

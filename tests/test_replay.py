@@ -294,7 +294,8 @@ def test_a_closed_replay_does_nothing(device: rl.Device) -> None:
         memory["y"].close()
     replay.close()
     replay.close()
-    for call in (lambda: replay.patch(a=1.0), replay.submit):
+    calls: tuple[Callable[[], Any], ...] = (lambda: replay.patch(a=1.0), replay.submit)
+    for call in calls:
         with pytest.raises(rl.NotRecorded, match="closed replay"):
             call()
     with pytest.raises(rl.NotRecorded, match="nothing in flight"):

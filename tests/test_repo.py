@@ -21,7 +21,21 @@ SOURCES = sorted(
 )
 NOPYTHON = {"redline/encoders/emit.py", "redline/hsa/publish.py", "redline/sim/fma.py"}
 PLANNER = {
-    *("graph", "plan", "fences", "safety", "hazards", "ranges", "program", "kernel", "kernarg", "explain"),
+    *(
+        "graph",
+        "plan",
+        "fences",
+        "safety",
+        "hazards",
+        "ranges",
+        "program",
+        "kernel",
+        "kernarg",
+        "explain",
+        "flight",
+        "bindings",
+        "launch",
+    ),
     *("replay", "device", "cli", "demo", "doctor"),
 }
 
