@@ -11,6 +11,7 @@ import struct
 from dataclasses import dataclass
 
 from redline.hsa.abi import HSA_AMD_SEGMENT_GLOBAL, AgentInfo, DeviceType, PoolFlags, PoolInfo, Status
+from redline.sim.clock import DEVICE_TICKS_PER_SECOND
 from redline.sim.errors import Refusal
 
 CPU_AGENT = 0xC0_0000_0001
@@ -118,6 +119,7 @@ def _gpu_answers(target: str) -> dict[int, bytes]:
         AgentInfo.HSA_AGENT_INFO_QUEUE_MIN_SIZE: struct.pack("<I", QUEUE_MIN_SIZE),
         AgentInfo.HSA_AGENT_INFO_QUEUE_MAX_SIZE: struct.pack("<I", QUEUE_MAX_SIZE),
         AgentInfo.HSA_AMD_AGENT_INFO_PRODUCT_NAME: _text(f"software device {target}"),
+        AgentInfo.HSA_AMD_AGENT_INFO_TIMESTAMP_FREQUENCY: struct.pack("<Q", DEVICE_TICKS_PER_SECOND),
     }
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the packet reader hands to a back end: the registers of one DISPATCH_DIRECT, as found.
+"""What the packet reader hands to a back end: the registers of one dispatch, as found.
 
 No interpretation beyond splitting bit fields: how many waves there are, what a user SGPR means and which
 floats a MODE byte asks for is the back end's business (`executor.py`; a fuzz back end may look at `entry`
@@ -75,3 +75,6 @@ class Backend(Protocol):
 
     def dispatch(self, dispatch: Dispatch, memory: Memory, cancelled: threading.Event) -> None:
         """Run to completion, or raise a `DeviceFault`."""
+
+    def close(self) -> None:
+        """Give back what the back end holds. Called once, when no queue runs any more."""

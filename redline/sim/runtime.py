@@ -23,12 +23,14 @@ from redline.hsa.abi import AGENT_CALLBACK, POOL_CALLBACK, Status, SystemInfo
 from redline.hsa.lib import PROTOTYPES, RuntimeTable, callback_table
 from redline.sim.agents import CPU_AGENT, GPU_AGENT, POOLS, QUEUE_MAX_SIZE, QUEUE_MIN_SIZE, agent_info, pool_info
 from redline.sim.aql import AqlProcessor
+from redline.sim.clock import DEVICE_TICKS_PER_SECOND, device_ticks
 from redline.sim.dispatch import Backend
 from redline.sim.errors import Refusal
 from redline.sim.executables import Executables
 from redline.sim.families import TARGETS
 from redline.sim.memory import Memory
-from redline.sim.packets import DEVICE_TICKS_PER_SECOND, Executed, Pm4Reader, device_ticks
+from redline.sim.packet import Executed
+from redline.sim.packets import Pm4Reader
 from redline.sim.pools import Pools
 from redline.sim.queues import SimQueue
 from redline.sim.signals import Signals
@@ -146,9 +148,7 @@ class SimRuntime:
                 return
             queues, self.queues = list(self.queues.values()), {}
         stopped = [queue.destroy() for queue in queues]
-        close = getattr(self.backend, "close", None)
-        if close is not None:
-            close()
+        self.backend.close()
         if all(stopped):
             self.memory.close()
 

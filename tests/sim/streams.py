@@ -81,6 +81,9 @@ class Remembering:
         if self._act is not None:
             self._act(dispatch, memory, cancelled)
 
+    def close(self) -> None:
+        """Nothing is held."""
+
 
 @contextmanager
 def device(

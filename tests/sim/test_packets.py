@@ -178,7 +178,7 @@ def test_relaunch_moves_with_the_family() -> None:
 
 
 REFUSED = {
-    "unknown opcode": ([0xC0001600, 0], "dword 0: header opcode 0x16: 0xc0001600"),
+    "unknown opcode": ([0xC0001E00, 0], "dword 0: header opcode 0x1e: 0xc0001e00"),
     "type 2": ([0x80000000], "header type: 0x80000000; allowed: 3"),
     "predicate": ([0xC0004601, 0x407], "EVENT_WRITE bits 7:0: 0xc0004601"),
     "shader type on a flush": ([0xC0004602, 0x407], "EVENT_WRITE bits 7:0"),
@@ -215,7 +215,7 @@ REFUSED = {
     "release context": ([0xC0064900, 0x528, 0, 0, 0, 0, 0, 1], "INT_CTXID"),
     "release misaligned": ([0xC0064900, 0x528, 0x43000000, 4, 0, 0, 0, 0], "RELEASE_MEM address"),
     "write to a register": ([0xC0033700, 0x00100000, 0x1000, 0, 0], "WRITE_DATA DST_SEL"),
-    "write, one address": ([0xC0033700, 0x00110200, 0x1000, 0, 0], "WRITE_DATA control"),
+    "write, two engines": ([0xC0033700, 0x40100200, 0x1000, 0, 0], "WRITE_DATA control"),
     "write without data": ([0xC0023700, 0x00100200, 0x1000, 0], "at least one word of data"),
     "write misaligned": ([0xC0033700, 0x00100200, 0x1002, 0, 0], "WRITE_DATA address: .*multiple of 4"),
     "address beyond 48 bits": ([0xC0033700, 0x00100200, 0x1000, 0x10000, 0], "address high half"),
