@@ -4,10 +4,12 @@
 Three parts, each replaceable by another:
 
 - the HSA table (`runtime.py`): agents, pools, signals, queues, executables, loader, over one arena of memory;
-- the packet reader (`aql.py`, `packets.py`, `families.py`): ring, AQL packets and PM4 words, with tables of its own;
+- the packet reader (`aql*.py`, `kernel_dispatch.py`, `descriptor.py`; `packets.py`, `transfers.py`, `waits.py`,
+  `families.py`): ring, AQL packets, kernel descriptors and PM4 words, with tables of its own;
 - the back end (`executor.py`): runs a `Dispatch` from its machine code. `launch.py` starts waves, `code.py` and
   `compiler.py` turn LLVM's text into steps, `scheduler.py` runs them over all waves at once; `salu*.py`, `smem.py`,
-  `vmem*.py`, `lds.py`, `control.py` and `valu*.py` are the instructions, `floats.py`, `fma.py` and `division.py` numbers.
+  `vmem*.py`, `lds.py`, `control.py` and `valu*.py` are the instructions, `floats.py`, `fma.py` and `division.py`
+  numbers.
 
 Imports nothing of graphs, plans, programs or encoders: it is their judge. For correctness, never for timing.
 """

@@ -1,60 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads one AQL packet and does what it says: the packet processor above the PM4 reader.
+"""Runs one AQL packet and completes its signal: the packet processor above the PM4 reader.
 
-Covered: the vendor packet with a PM4 indirect buffer (format 1) and barrier-AND. A kernel dispatch packet and every
-other type stop the queue with their name. All reserved fields must be zero. Packets run one at a time and to their
-end, which satisfies every barrier bit and every fence scope.
+Covered: kernel dispatch, barrier-AND, barrier-OR and the vendor packet with a PM4 indirect buffer (format 1). Every
+other type stops the queue with its name. All reserved fields must be zero. Packets of a queue run one at a time, in
+order and to their end, which satisfies every barrier bit and every fence scope, and decrements signals in order.
 
-Layouts: hsa.h (headers, barrier-AND) and ROCr's amd_aql_queue.cpp, ExecutePM4 (the vendor packet).
+Layouts: hsa.h (headers, kernel dispatch, barriers) and ROCr's amd_aql_queue.cpp, ExecutePM4 (the vendor packet).
 """
 
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from collections.abc import Callable
 
-from redline.sim.errors import Cancelled, PacketFault, WaitExpired
+from redline.sim.aql_packet import (
+    TYPE_BARRIER_AND,
+    TYPE_BARRIER_OR,
+    TYPE_KERNEL_DISPATCH,
+    TYPE_VENDOR,
+    AqlPacket,
+)
+from redline.sim.errors import Cancelled, Refusal, WaitExpired
+from redline.sim.kernel_dispatch import kernel_dispatch
+from redline.sim.packet import Executed
 from redline.sim.packets import Pm4Reader
 from redline.sim.signals import Signals
 
-PACKET_BYTES = 64
-PACKET_WORDS = 16
-HEADER_TYPE = 0xFF
 HEADER_RESERVED = 0xE000  # bits 15:13
-TYPE_VENDOR, TYPE_INVALID, TYPE_BARRIER_AND = 0, 1, 3
-_TYPE_NAMES = {
-    2: "HSA_PACKET_TYPE_KERNEL_DISPATCH",
-    4: "HSA_PACKET_TYPE_AGENT_DISPATCH",
-    5: "HSA_PACKET_TYPE_BARRIER_OR",
-}
+_REFUSED_TYPES = {1: "HSA_PACKET_TYPE_INVALID", 4: "HSA_PACKET_TYPE_AGENT_DISPATCH"}
 
 FORMAT_PM4_IB = 1
 INDIRECT_BUFFER_HEADER = 0xC0023F00
 INDIRECT_BUFFER_VALID = 1 << 23
 DW_CNT_REMAIN = 0xA
-
-
-@dataclass(frozen=True)
-class AqlPacket:
-    """Sixteen words of a ring and where they stood."""
-
-    index: int  # absolute packet index
-    words: tuple[int, ...]
-
-    @property
-    def type(self) -> int:
-        return self.words[0] & HEADER_TYPE
-
-    @property
-    def completion_signal(self) -> int:
-        return self.words[14] | self.words[15] << 32
-
-    def fault(self, word: int, name: str, allowed: str) -> PacketFault:
-        return PacketFault(f"AQL packet {self.index}, dword {word}: {name}", f"{self.words[word]:#010x}", allowed)
-
-    def require(self, word: int, mask: int, name: str) -> None:
-        if self.words[word] & ~mask & 0xFFFFFFFF:
-            raise self.fault(word, name, f"bits within {mask:#010x}; the others are reserved")
+DEP_SIGNAL, DEP_SIGNALS = 2, 5
 
 
 class AqlProcessor:
@@ -62,22 +41,34 @@ class AqlProcessor:
 
     def __init__(self, reader: Pm4Reader, signals: Signals, patience_s: float) -> None:
         self._reader, self._signals, self._patience_s = reader, signals, patience_s
+        self._handlers: dict[int, Callable[[AqlPacket, threading.Event], None]] = {
+            TYPE_VENDOR: self._run_indirect_buffer,
+            TYPE_KERNEL_DISPATCH: self._run_kernel,
+            TYPE_BARRIER_AND: self._barrier_and,
+            TYPE_BARRIER_OR: self._barrier_or,
+        }
 
     def run(self, packet: AqlPacket, cancelled: threading.Event) -> None:
         """Do the packet's work and complete its signal, or raise what stops the queue."""
         self._check_header(packet)
         signal = packet.completion_signal
-        if signal and not self._signals.is_alive(signal):
+        if signal and not self._signals.is_plain(signal):
             raise packet.fault(14, f"completion signal {signal:#x}", "0 or the handle of a live signal")
-        if packet.type == TYPE_VENDOR:
-            self._run_indirect_buffer(packet, cancelled)
-        elif packet.type == TYPE_BARRIER_AND:
-            self._wait_for_signals(packet, cancelled)
-        else:
-            name = _TYPE_NAMES.get(packet.type, f"type {packet.type}")
-            raise packet.fault(0, name, "a PM4 indirect buffer (vendor, format 1) or barrier-AND")
+        handler = self._handlers.get(packet.type)
+        if handler is None:
+            name = _REFUSED_TYPES.get(packet.type, f"type {packet.type}")
+            allowed = "vendor (format 1), kernel dispatch, barrier-AND or barrier-OR"
+            raise packet.fault(0, name, allowed)
+        handler(packet, cancelled)
         if signal:
+            self._complete(packet, signal)
+
+    def _complete(self, packet: AqlPacket, signal: int) -> None:
+        try:
             self._signals.subtract(signal, 1)
+        except Refusal as refusal:
+            allowed = "a signal that lives until the packet is done"
+            raise packet.fault(14, f"completion signal {signal:#x}, gone meanwhile", allowed) from refusal
 
     def _check_header(self, packet: AqlPacket) -> None:
         header = packet.words[0] & 0xFFFF
@@ -100,24 +91,56 @@ class AqlProcessor:
             packet.require(word, 0, "reserved")
         self._reader.run(packet.words[2] | packet.words[3] << 32, packet.words[4] & 0xFFFFF, cancelled)
 
-    def _wait_for_signals(self, packet: AqlPacket, cancelled: threading.Event) -> None:
+    def _run_kernel(self, packet: AqlPacket, cancelled: threading.Event) -> None:
+        """Starts as its own PM4 would, and leaves registers behind that no later stream may build on."""
+        reader = self._reader
+        dispatch = kernel_dispatch(packet, reader.memory, reader.family, reader.registers.count())
+        reader.registers.forget()
+        executed = Executed("KERNEL_DISPATCH", 0, packet.index, packet.words, dispatch)
+        reader.start(executed, f"AQL packet {packet.index}", cancelled)
+
+    def _barrier_and(self, packet: AqlPacket, cancelled: threading.Event) -> None:
+        """A null handle counts as satisfied."""
+        wanted = self._dependencies(packet)
+        self._wait(packet, wanted, "barrier-AND", all, "all signals to be 0", cancelled)
+
+    def _barrier_or(self, packet: AqlPacket, cancelled: threading.Event) -> None:
+        """A null handle counts as not satisfied: five of them would wait for ever."""
+        wanted = self._dependencies(packet)
+        if not wanted:
+            raise packet.fault(DEP_SIGNAL, "dep_signal of a barrier-OR", "at least one signal that can satisfy it")
+        self._wait(packet, wanted, "barrier-OR", any, "one signal to be 0", cancelled)
+
+    def _dependencies(self, packet: AqlPacket) -> list[int]:
         if packet.words[0] >> 16:
             raise packet.fault(0, "reserved", "0 in bits 31:16")
         for word in (1, 12, 13):
             packet.require(word, 0, "reserved")
-        handles = [packet.words[2 + 2 * i] | packet.words[3 + 2 * i] << 32 for i in range(5)]
-        wanted = [handle for handle in handles if handle]  # a null handle counts as satisfied
-        for handle in wanted:
-            if not self._signals.is_alive(handle):
-                raise packet.fault(2, f"dep_signal {handle:#x}", "0 or the handle of a live signal")
+        handles = {word: packet.u64(word) for word in range(DEP_SIGNAL, DEP_SIGNAL + 2 * DEP_SIGNALS, 2)}
+        for word, handle in handles.items():
+            if handle and not self._signals.is_plain(handle):
+                raise packet.fault(word, f"dep_signal {handle:#x}", "0 or the handle of a live signal")
+        return [handle for handle in handles.values() if handle]
 
+    def _wait(
+        self,
+        packet: AqlPacket,
+        wanted: list[int],
+        name: str,
+        enough: Callable[[list[bool]], bool],
+        condition: str,
+        cancelled: threading.Event,
+    ) -> None:
         def satisfied() -> bool:
-            return cancelled.is_set() or all(self._signals.load(handle) == 0 for handle in wanted)
+            return cancelled.is_set() or enough([self._signals.load(handle) == 0 for handle in wanted])
 
-        in_time = self._signals.wait_until(satisfied, self._patience_s)
+        try:
+            in_time = self._signals.wait_until(satisfied, self._patience_s)
+            seen = ", ".join(f"{handle:#x} = {self._signals.load(handle)}" for handle in wanted)
+        except Refusal as refusal:
+            allowed = "signals that live until the packet is done"
+            raise packet.fault(DEP_SIGNAL, f"dep_signal of {name}: {refusal.text}", allowed) from refusal
         if cancelled.is_set():
             raise Cancelled
         if not in_time:
-            seen = ", ".join(f"{handle:#x} = {self._signals.load(handle)}" for handle in wanted)
-            where = f"AQL packet {packet.index}: barrier-AND"
-            raise WaitExpired(where, "all signals to be 0", seen, self._patience_s)
+            raise WaitExpired(f"AQL packet {packet.index}: {name}", condition, seen, self._patience_s)

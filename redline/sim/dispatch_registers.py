@@ -58,8 +58,13 @@ class DispatchRegisters:
             partial=(threads[0] >> 16, threads[1] >> 16, threads[2] >> 16),
             ordinal=self.dispatches,
         )
-        self.dispatches += 1
+        self.count()
         return dispatch
+
+    def count(self) -> int:
+        """One more dispatch of this queue; the number of those before it."""
+        self.dispatches += 1
+        return self.dispatches - 1
 
     def _get(self, offset: int, where: str) -> int:
         if offset not in self._values:

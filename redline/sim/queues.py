@@ -17,7 +17,8 @@ from ctypes import sizeof
 import numpy as np
 
 from redline.hsa.abi import HSA_QUEUE_TYPE_MULTI, QUEUE_ERROR_CALLBACK, Status, hsa_queue_t
-from redline.sim.aql import PACKET_BYTES, PACKET_WORDS, TYPE_INVALID, AqlPacket, AqlProcessor
+from redline.sim.aql import AqlProcessor
+from redline.sim.aql_packet import PACKET_BYTES, PACKET_WORDS, TYPE_INVALID, AqlPacket
 from redline.sim.errors import Cancelled, DeviceFault
 from redline.sim.memory import Memory
 from redline.sim.signals import Signals

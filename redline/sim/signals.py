@@ -57,8 +57,9 @@ class Signals:
         if handle not in self._live:
             raise Refusal(Status.HSA_STATUS_ERROR_INVALID_SIGNAL, f"signal {handle:#x} is not alive")
 
-    def is_alive(self, handle: int) -> bool:
-        return handle in self._live
+    def is_plain(self, handle: int) -> bool:
+        """Alive and no doorbell: a packet may wait for it or complete it."""
+        return handle in self._live and handle not in self._doorbells
 
     def load(self, handle: int) -> int:
         self.require(handle)

@@ -187,9 +187,7 @@ def test_the_clock_moves_at_its_own_frequency() -> None:
 
 
 AQL_REFUSED = {
-    "kernel dispatch": ([0x1502], "HSA_PACKET_TYPE_KERNEL_DISPATCH|header: 0x00001502"),
     "agent dispatch": ([0x1504], "HSA_PACKET_TYPE_AGENT_DISPATCH"),
-    "barrier-OR": ([0x1505], "HSA_PACKET_TYPE_BARRIER_OR"),
     "type 9": ([0x1509], "type 9"),
     "scope 3": ([0x00011F00], "header: 0x00011f00"),
     "reserved header bits": ([0x00013500], "header: 0x00013500"),
