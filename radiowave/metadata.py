@@ -21,8 +21,9 @@ from radiowave.value_kinds import VALUE_KINDS
 # Far above what compilers write; a larger number is damage, and would make a loader reserve that much.
 MAX_KERNARG_BYTES = 1 << 20
 MAX_KERNELS = 1 << 16
-# Some 2 KiB a kernel. A document may take 70 times its size in memory.
-MAX_NOTE_BYTES = 32 << 20
+# Less than 1 KiB a kernel. A document may take 30 times its size in memory, and more if it is all maps and lists.
+MAX_NOTE_BYTES = 16 << 20
+MAX_CONTAINERS = 1 << 20
 U32 = 0xFFFFFFFF
 
 ADDRESS_SPACES = frozenset(("private", "global", "constant", "local", "generic", "region"))
@@ -104,10 +105,24 @@ def unpack_document(payload: bytes) -> object:
     if len(payload) > MAX_NOTE_BYTES:
         raise _malformed("metadata note", f"{len(payload):,} bytes", f"up to {MAX_NOTE_BYTES:,}")
     try:
-        document: object = msgpack.unpackb(payload)
+        counted = _Counted()
+        document: object = msgpack.unpackb(payload, object_hook=counted, list_hook=counted)
     except (ValueError, TypeError, OverflowError, RecursionError, msgpack.UnpackException) as error:
         raise _malformed("metadata note", f"{type(error).__name__}: {error}"[:300], "one msgpack document") from None
     return document
+
+
+class _Counted:
+    """Passes maps and lists on, up to a limit."""
+
+    def __init__(self) -> None:
+        self._left = MAX_CONTAINERS
+
+    def __call__(self, container: object) -> object:
+        self._left -= 1
+        if self._left < 0:
+            raise ValueError(f"more than {MAX_CONTAINERS:,} maps and lists")
+        return container
 
 
 def parse_metadata(payload: bytes) -> Metadata:
