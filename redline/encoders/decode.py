@@ -2,24 +2,38 @@
 """Turn PM4 words back into packets, fields and text, from the tables that the encoder uses.
 
 Strict: an unknown opcode or register, a wrong count, a set reserved bit or a cut-off packet is a problem,
-named with its dword. Knows nothing about what a stream should do; a linter may ask that of the commands found
+named with its dword. Knows nothing about what a stream should do: `lint.py` asks that of the commands found
 here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from redline.encoders.families import family_for
-from redline.encoders.table import HEADER, PAD_COUNT, FamilyTable, Packet, Register, Word, dword
+from redline.encoders.table import HEADER, PAD_COUNT, FamilyTable, Packet, Word, dword
 from redline.errors import EncodeError
 
 
 @dataclass(frozen=True)
+class Problem:
+    """What is not understood at a dword. `rule`: "header", "opcode", "count", "reserved" or "register"."""
+
+    dword: int
+    rule: str
+    text: str
+
+
+# Problems after which nobody knows where the next packet starts.
+STRUCTURAL = ("header", "opcode", "count")
+
+
+@dataclass(frozen=True)
 class Command:
-    """One packet of a stream. `dword` is where its header stands; `problem` is empty when all of it is
-    understood.
+    """One packet of a stream. `dword` is where its header stands; without problems all of it is understood.
+
+    `fields` and `tail` are empty when the packet's size is wrong or its kind unknown.
     """
 
     dword: int
@@ -27,7 +41,17 @@ class Command:
     name: str
     fields: dict[str, int]
     tail: tuple[int, ...] = ()
-    problem: str = ""
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def problem(self) -> str:
+        """The first problem's text; empty when there is none."""
+        return self.problems[0].text if self.problems else ""
+
+    @property
+    def whole(self) -> bool:
+        """Whether kind and size are understood."""
+        return not any(problem.rule in STRUCTURAL for problem in self.problems)
 
     @property
     def registers(self) -> dict[int, int]:
@@ -44,7 +68,7 @@ def decode(words: Iterable[int], target: str | FamilyTable) -> list[Command]:
         if command.problem:
             raise EncodeError(
                 "RL0508",
-                where=f"dword {command.dword}",
+                where=f"dword {command.problems[0].dword}",
                 seen=command.problem,
                 allowed="packets, registers and bits of the target's tables",
                 do="check the words and the target that they are for",
@@ -74,80 +98,97 @@ def text(command: Command, target: str | FamilyTable) -> list[str]:
         f"{command.dword + i:6}  {word:08X}  {meaning}".rstrip()
         for i, (word, meaning) in enumerate(zip(command.words, meanings, strict=True))
     ]
-    return [*lines, f"        !! {command.problem}"] if command.problem else lines
+    return [*lines, *(f"        !! dword {problem.dword}: {problem.text}" for problem in command.problems)]
 
 
 def _command(table: FamilyTable, stream: Sequence[int], at: int) -> Command:
     word = stream[at]
     if not 0 <= word <= 0xFFFFFFFF or word >> 30 != 3:
-        return Command(at, (word,), "?", {}, problem=f"{word:#010x} is no type-3 header")
+        return Command(at, (word,), "?", {}, problems=(Problem(at, "header", f"{word:#010x} is no type-3 header"),))
     opcode, count = HEADER.by_name["OPCODE"].unpack(word), HEADER.by_name["COUNT"].unpack(word)
     packet = next((item for item in table.packets if item.opcode == opcode), None)
     size = 1 if count == PAD_COUNT else count + 2
     found = tuple(stream[at : at + size])
     if packet is None:
-        return Command(at, found, "?", {}, problem=f"opcode {opcode:#04x} is not in the tables of {table.name}")
-    try:
-        return _understood(table, packet, at, found, size)
-    except EncodeError as error:
-        return Command(at, found, packet.name, {}, problem=f"{error.where}: {error.seen}, not {error.allowed}")
+        text = f"opcode {opcode:#04x} is not in the tables of {table.name}"
+        return Command(at, found, "?", {}, problems=(Problem(at, "opcode", text),))
+    wrong = _wrong_size(packet, size, len(found))
+    if wrong:
+        return Command(at, found, packet.name, {}, problems=(Problem(at, "count", f"{packet.name}: {wrong}"),))
+    fields = {
+        item.name: item.unpack(value)
+        for part, value in zip(packet.words, found[1:], strict=False)
+        for item in part.fields
+    }
+    command = Command(at, found, packet.name, fields, found[packet.dwords :])
+    return replace(command, problems=tuple(_problems(table, packet, command)))
 
 
-def _understood(table: FamilyTable, packet: Packet, at: int, words: tuple[int, ...], size: int) -> Command:
-    if len(words) < size:
-        raise _wrong(packet, f"a packet of {size} dwords", f"{len(words)} to the end of the stream")
-    if size == 1 and not packet.words:
-        _same_header(packet, words[0], packet.pad())
-        return Command(at, words, packet.name, {})
+def _wrong_size(packet: Packet, size: int, found: int) -> str:
+    """What is wrong with a packet's size; empty when nothing is. A NOP may be its header alone."""
+    if found < size:
+        return f"a packet of {size} dwords, not {found} to the end of the stream"
     tail = size - packet.dwords
-    if tail < 0 or bool(tail) != bool(packet.tail):
-        raise _wrong(packet, f"{size} dwords", f"{packet.dwords}{' and more' if packet.tail else ''}")
-    _same_header(packet, words[0], packet.header(tail))
-    fields = packet.fields(words[1 : packet.dwords])
-    command = Command(at, words, packet.name, fields, words[packet.dwords :])
-    for value in command.tail:
-        dword(packet.tail).unpack(value)
-    for offset, value in command.registers.items():
-        _register(table, offset).unpack(value)
-    return command
+    if (size == 1 and not packet.words) or (tail >= 0 and bool(tail) == bool(packet.tail)):
+        return ""
+    return f"{size} dwords, not {packet.dwords}{' and more' if packet.tail else ''}"
 
 
-def _wrong(packet: Packet, seen: str, allowed: str) -> EncodeError:
-    return EncodeError("RL0509", where=packet.name, seen=seen, allowed=allowed, do="check the count of the header")
+def _problems(table: FamilyTable, packet: Packet, command: Command) -> Iterator[Problem]:
+    """Every problem of a packet of the right size, in order of dwords."""
+    at, tail = command.dword, len(command.tail)
+    header = packet.header(tail) if len(command.words) > 1 else packet.pad()
+    if command.words[0] != header:
+        yield Problem(at, "reserved", f"{packet.name}: header {command.words[0]:#010x}, not {header:#010x}")
+    for i, (part, value) in enumerate(zip(packet.words, command.words[1:], strict=False), 1):
+        yield from _reserved(at + i, f"{packet.name}.{part.name}", part, value)
+    registers = command.registers
+    for i, value in enumerate(command.tail, packet.dwords):
+        offset = command.fields.get("REG_OFFSET", 0) + i - packet.dwords
+        if not registers:
+            yield from _reserved(at + i, packet.name, dword(packet.tail), value)
+        elif offset in table.register_at:
+            yield from _reserved(at + i, table.register_at[offset].name, table.register_at[offset], value)
+        else:
+            text = f"SET_SH_REG {offset:#x}: {_other_register(table, offset)}, not a register that a launch writes"
+            yield Problem(at + i, "register", text)
 
 
-def _same_header(packet: Packet, seen: int, wanted: int) -> None:
-    if seen != wanted:
-        raise _wrong(packet, f"header {seen:#010x}", f"{wanted:#010x}")
+def _reserved(at: int, where: str, word: Word, value: int) -> Iterator[Problem]:
+    if value & word.reserved or not 0 <= value <= 0xFFFFFFFF:
+        bits = f"sets reserved bits {value & word.reserved:#x}, not bits of {0xFFFFFFFF & ~word.reserved:#010x}"
+        yield Problem(at, "reserved", f"{where}: {value:#010x} {bits}")
 
 
-def _register(table: FamilyTable, offset: int) -> Register:
-    if offset not in table.register_at:
-        name = table.queue_owned_at.get(offset, "no register of the tables")
-        raise EncodeError(
-            "RL0508",
-            where=f"SET_SH_REG {offset:#x}",
-            seen=name,
-            allowed="a register that a launch writes",
-            do="leave it to the queue",
-        )
-    return table.register_at[offset]
+def _other_register(table: FamilyTable, offset: int) -> str:
+    known = table.queue_owned_at | table.not_needed_at
+    return known.get(offset, "no register of the tables")
 
 
 def _meanings(table: FamilyTable, command: Command) -> list[str]:
     """What each dword of a command says; empty behind the header where it is not understood."""
     size = len(command.words)
     head = f"{command.name}, {size} dword{'s' if size > 1 else ''}"
-    if command.problem or len(command.words) == 1:
+    if not command.whole or size == 1:
         return [head, *("" for _ in command.words[1:])]
     packet = table.packet[command.name]
     body = command.words[1 : packet.dwords]
     lines = [_meaning(word, value) for word, value in zip(packet.words, body, strict=True)]
-    registers = [_meaning(table.register_at[offset], value) for offset, value in command.registers.items()]
+    registers = [_register_meaning(table, offset, value) for offset, value in command.registers.items()]
     if registers:
-        lines = [f"  from {table.register_at[command.fields['REG_OFFSET']].name}"]
+        lines = [f"  from {_register_name(table, command.fields['REG_OFFSET'])}"]
     rest = registers or [f"  {packet.tail} {value:#x}" for value in command.tail]
     return [head, *lines, *rest]
+
+
+def _register_name(table: FamilyTable, offset: int) -> str:
+    known = table.register_at.get(offset)
+    return known.name if known else f"{offset:#x}, {_other_register(table, offset)}"
+
+
+def _register_meaning(table: FamilyTable, offset: int, value: int) -> str:
+    known = table.register_at.get(offset)
+    return _meaning(known, value) if known else f"  {_register_name(table, offset)} {value:#x}"
 
 
 def _meaning(word: Word, value: int) -> str:

@@ -63,7 +63,7 @@ def test_a_dump_with_a_problem_exits_1_and_marks_it(tmp_path: Path, capsys: pyte
     file.write_text("C0017600 00000216 00000000 C0004600 00000407")
     assert main(["decode", "gfx1201", str(file)]) == 1
     printed = capsys.readouterr().out
-    assert "!! SET_SH_REG 0x216: COMPUTE_STATIC_THREAD_MGMT_SE0" in printed
+    assert "!! dword 2: SET_SH_REG 0x216: COMPUTE_STATIC_THREAD_MGMT_SE0" in printed
     assert "EVENT_TYPE=CS_PARTIAL_FLUSH" in printed
 
 
