@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from radiowave import errors as radiowave_errors
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from .demo import Result
 
-OK, MISMATCH, USAGE, NO_GPU = 0, 1, 2, 3
+OK, MISMATCH, USAGE, NO_GPU, INTERRUPTED = 0, 1, 2, 3, 130
 
 #: Codes that are not findings: an unknown target or device name is usage; no runtime or no such GPU is "no GPU".
 _EXIT_CODES = {"RL0301": USAGE, "RL0911": USAGE, "RL0901": NO_GPU, "RL0902": NO_GPU, "RL0903": NO_GPU}
@@ -39,14 +39,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         return run(arguments)
     except (RedlineError, radiowave_errors.RadiowaveError) as error:
         return _complain(error, _EXIT_CODES.get(error.code, MISMATCH))
-    except BrokenPipeError:
-        # The reader of our output went away, as `head` does. Python would complain once more at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return MISMATCH
+    except KeyboardInterrupt:
+        return _complain("interrupted", INTERRUPTED)
+    except OSError as error:
+        # The reader of our output went away, as `head` does, or the disk is full. Python would complain once more at
+        # exit, when it flushes what could not be written.
+        if sys.stdout is not None:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return MISMATCH if isinstance(error, BrokenPipeError) else _complain(error, MISMATCH)
 
 
-def _complain(error: Exception, code: int) -> int:
-    print(f"redline: {error}", file=sys.stderr)
+def _complain(error: object, code: int) -> int:
+    if sys.stderr is not None:
+        print(f"redline: {error}", file=sys.stderr)
     return code
 
 
@@ -117,7 +122,12 @@ def _progress(*, quiet: bool) -> AbstractContextManager[Progress]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    return Progress(*columns, console=Console(stderr=True), disable=quiet or not sys.stderr.isatty())
+    return Progress(*columns, console=Console(stderr=True), disable=quiet or not _is_terminal(sys.stderr))
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    """False for a file, a pipe, or a stream that was closed before we started."""
+    return stream is not None and stream.isatty()
 
 
 def _print_results(results: Sequence[Result]) -> None:
@@ -137,7 +147,7 @@ def _print_results(results: Sequence[Result]) -> None:
             " ".join(map(str, r.tokens)),
             "bit-exact" if r.exact else "MISMATCH",
         )
-    console = Console(width=None if sys.stdout.isatty() else 140)
+    console = Console(width=None if _is_terminal(sys.stdout) else 140)
     console.print(table)
     for r in results:
         if r.mismatch:

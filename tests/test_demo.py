@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -110,6 +112,26 @@ def test_doctor_says_what_was_found_and_where_it_looked(capsys: pytest.CaptureFi
     text = capsys.readouterr().out
     assert "gfx12.0: gfx1200 gfx1201\n" in text
     assert "{" not in text
+
+
+@pytest.mark.parametrize("redirect", ["| head -n 1", ">&-", "2>&-", "> /dev/full"])
+def test_output_that_cannot_be_written_is_no_traceback(redirect: str) -> None:
+    """A closed pipe, closed streams, a full disk."""
+    command = f"{sys.executable} -m redline doctor {redirect}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
+
+
+def test_an_interrupt_exits_with_130(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """As shells expect."""
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(demo, "run", interrupted)
+    assert cli.main(["demo", "--target", "gfx1201"]) == 130
+    assert capsys.readouterr().err == "redline: interrupted\n"
 
 
 def test_explain_prints_a_code(capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from redline.kernels import DEMO_TARGETS, NAMES, SPECS, build_all
 from redline.kernels.oracles import ORACLES
+from redline.sim.errors import DeviceFault
 from redline.sim.scheduler import Policy
 from redline_fuzz.bare_device import BareDevice, Loaded
 from redline_fuzz.kernel_cases import Case, random_case
@@ -38,8 +39,11 @@ def computed(device: BareDevice, loaded: Loaded, case: Case, policy: Policy | No
     return after
 
 
-def check(case: Case, device: Case, *, to_the_bit: bool = False) -> None:
-    """Every array as the oracle has it: to the bit, NaN as NaN, or within the kernel's tolerance."""
+def difference(case: Case, device: Case, *, to_the_bit: bool = False) -> str:
+    """The first array that is not as the oracle has it, in words; empty when all are.
+
+    Compared to the bit, NaN as NaN, or within the kernel's tolerance.
+    """
     spec = SPECS[case.kernel]
     wanted = expected(case)
     for argument, want, got in zip(spec.arguments, wanted.arguments, device.arguments, strict=True):
@@ -51,10 +55,17 @@ def check(case: Case, device: Case, *, to_the_bit: bool = False) -> None:
             same = np.isclose(want, got, rtol=spec.tolerance, atol=0.0)
         if not same.all():
             at = int(np.argmin(same))
-            raise AssertionError(
+            return (
                 f"{case.kernel} {argument.name}[{at}]: {got[at]!r}, the oracle has {want[at]!r}; "
                 f"{int((~same).sum())} of {len(same)} elements differ; {_scalars(case)}"
             )
+    return ""
+
+
+def check(case: Case, device: Case, *, to_the_bit: bool = False) -> None:
+    """`difference` as an assertion, for tests."""
+    found = difference(case, device, to_the_bit=to_the_bit)
+    assert not found, found
 
 
 def same_bits(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.bool_]:
@@ -109,9 +120,8 @@ def run(
 
 
 def _judge(device: BareDevice, loaded: Loaded, case: Case) -> str:
-    """Empty when device and oracle agree."""
+    """Empty when device and oracle agree; a fault of the device is a finding like any other."""
     try:
-        check(case, computed(device, loaded, case))
-    except AssertionError as difference:
-        return str(difference)
-    return ""
+        return difference(case, computed(device, loaded, case))
+    except DeviceFault as fault:
+        return f"{case.kernel}: {fault}; {_scalars(case)}"
