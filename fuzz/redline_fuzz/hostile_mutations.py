@@ -184,7 +184,23 @@ def _places(node: Any) -> Iterator[tuple[Any, Any]]:
 
 
 _WORDS = ("", "x" * 20000, "\0", "\N{GRINNING FACE}", "hidden_heap_v1", "hidden_group_size_x", "dynamic_shared_pointer")
-_OTHERS = (None, True, -1, 0, 1, 1 << 20, (1 << 64) - 1, 1.5, "", "by_value", b"\xff", [], {}, [[[]]], {"": {}})
+_OTHERS: tuple[Any, ...] = (
+    None,
+    True,
+    -1,
+    0,
+    1,
+    1 << 20,
+    (1 << 64) - 1,
+    1.5,
+    "",
+    "by_value",
+    b"\xff",
+    [],
+    {},
+    [[[]]],
+    {"": {}},
+)
 
 
 def _change_item(node: Any, key: Any, rng: random.Random) -> None:
