@@ -194,7 +194,7 @@ def findings(program: Program, pair: Pair, runner: Runner, inputs: Bits, host: B
     """None, or one: the fault, or the first output that differs."""
     try:
         device = runner(program.name, len(program.leaves), inputs)
-    except DeviceFault as fault:
+    except (DeviceFault, ValueError) as fault:  # ValueError: a kernel that needs what the bare device has not
         return [Finding(program.seed, program.index, *pair, f"{type(fault).__name__}: {fault}")]
     found = differences(program, program.leaves, host, device)
     if not found:
