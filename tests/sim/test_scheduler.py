@@ -19,6 +19,7 @@ from redline.sim.errors import (
     UndecodableInstruction,
     UnsupportedInstruction,
 )
+from redline.sim.memory import Memory
 from redline.sim.scheduler import Policy
 from tests.sim.machine import Listing
 
@@ -313,6 +314,28 @@ def test_freed_code_cannot_be_run_again() -> None:
         listing.memory.free(listing.entry)
         with pytest.raises(MemoryFault):
             listing.dispatch()
+
+
+def test_the_same_bytes_as_data_cannot_be_run_again() -> None:
+    with Listing("s_nop 0", "s_endpgm") as listing:
+        listing.dispatch()
+        listing.memory.free(listing.entry)
+        assert listing.memory.allocate(8, label="data") == listing.entry
+        listing.memory.store(listing.entry, np.arange(2, dtype=np.uint32).tobytes())
+        with pytest.raises(MemoryFault, match="executable"):
+            listing.dispatch()
+
+
+def test_code_of_another_memory_is_another_program() -> None:
+    """The same bytes at the same address of a later device: what was not read before is read there."""
+    program = ["s_cmp_eq_u32 s0, 0", "s_cbranch_scc1 200", *["s_endpgm"] * 201]
+    with Listing(*program) as listing:
+        listing.dispatch(user_data=(1,))
+        listing.memory.close()
+        listing.memory = Memory()
+        assert listing.memory.allocate(4 * len(program), executable=True) == listing.entry
+        listing.memory.store(listing.entry, np.arange(len(program), dtype=np.uint32).tobytes())
+        listing.dispatch(user_data=(0,))
 
 
 def test_long_programs_are_read_in_pieces() -> None:
