@@ -84,12 +84,8 @@ def resident_batches(dispatch: Dispatch, gen: Generation) -> Iterator[Waves]:
     group_bytes = -(-items // dispatch.wave) * dispatch.wave * 4 * vgprs
     step = max(1, RESIDENT_BYTES // group_bytes)
     total = grid.groups[0] * grid.groups[1] * grid.groups[2]
-    first_wave = 0
     for start in range(0, total, step):
-        waves = _start(dispatch, gen, grid, np.arange(start, min(start + step, total)), vgprs)
-        waves.ident += first_wave
-        first_wave += len(waves.ident)
-        yield waves
+        yield _start(dispatch, gen, grid, np.arange(start, min(start + step, total)), vgprs)
 
 
 def _start(dispatch: Dispatch, gen: Generation, grid: Geometry, linear: NDArray[np.int64], vgprs: int) -> Waves:

@@ -25,8 +25,8 @@ U8 = NDArray[np.uint8]
 class Waves:
     """State of `count` resident waves. Axis order: vector registers [register, wave, lane], scalars [wave, register].
 
-    `group` is the workgroup of each wave, numbered from 0 among the resident ones; `ident` its number in the dispatch.
-    `lds` holds `lds_bytes` for each workgroup, one after another.
+    `group` is the workgroup of each wave, numbered from 0 among the resident ones. `lds` holds `lds_bytes` for each
+    workgroup, one after another.
     """
 
     def __init__(self, group: NDArray[np.int64], lanes: int, vgprs: int, lds_bytes: int) -> None:
@@ -36,7 +36,6 @@ class Waves:
         self.scalar: U32 = np.full((count, SCALARS), PATTERN, np.uint32)
         self.scc: Mask = np.zeros((count, 1), np.bool_)
         self.group = group
-        self.ident: NDArray[np.int64] = np.arange(count)
         self.barrier_complete: Mask = np.zeros(count, np.bool_)
         self.alive: NDArray[np.int64] = np.bincount(group, minlength=groups)
         self.signalled: NDArray[np.int64] = np.zeros(groups, np.int64)
@@ -47,7 +46,7 @@ class Waves:
         source = order + lo
         for register in self.vector:  # one at a time: the copy in between stays in the cache
             register[lo:hi] = register[source]
-        for array in (self.scalar, self.scc, self.group, self.ident, self.barrier_complete):
+        for array in (self.scalar, self.scc, self.group, self.barrier_complete):
             array[lo:hi] = array[source]
 
 
