@@ -180,6 +180,9 @@ def test_sdwa_that_is_not_understood_is_refused(text: str) -> None:
         ("swizzle(ROTATE,1,3)", [29, 30, 31, 0, 1, 2, 3, 4]),
         ("0x801b", [3, 2, 1, 0, 7, 6, 5, 4]),  # quad mode: 2 bits a lane
         ("0x041f", [1, 0, 3, 2, 5, 4, 7, 6]),  # and 0x1f, or 0, xor 1
+        ("0xc060", [3, 4, 5, 6, 7, 8, 9, 10]),  # rotate mode: three lanes on
+        ("0xc460", [29, 30, 31, 0, 1, 2, 3, 4]),  # and back
+        ("0xc061", [2, 5, 4, 7, 6, 9, 8, 11]),  # bit 0 of the lane number stays
         ("32799", [3, 3, 1, 0, 7, 7, 5, 4]),  # 0x801f
     ],
 )

@@ -90,6 +90,8 @@ def test_true16_names_say_the_half() -> None:
         ("0x80000000", "u64", 0x80000000),
         ("0x80000000", "b64", 0x80000000),
         ("0x80000000", "i64", 0xFFFFFFFF80000000),
+        ("0x80000001", "i64", 0xFFFFFFFF80000001),
+        ("0x7fffffff", "i64", 0x7FFFFFFF),
         ("lit(0xffffffff)", "b32", 0xFFFFFFFF),
         ("0xffffc248", "f16", 0xC248),  # true16 text extends the sign
         ("1.0", "pk_f16", 0x3C00),  # the low half only
