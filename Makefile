@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
+# Which tests run; .ci/run adds those that need Debian's clang.
+MARKS ?= not gpu and not clang
 
 .PHONY: demo test lint prove clean
 
@@ -10,7 +12,7 @@ demo: $(VENV)/.demo
 	$(BIN)/redline demo
 
 test: lint
-	$(PYTEST) -n 2 --dist worksteal
+	$(PYTEST) -n 2 --dist worksteal -m '$(MARKS)'
 	NUMBA_DISABLE_JIT=1 $(PYTEST) -m nopython
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.cache/boundscheck $(PYTEST) -m nopython
 
