@@ -7,6 +7,7 @@ find headers, tables, descriptors and notes in the undamaged object with Radiowa
 
 from __future__ import annotations
 
+import copy
 import random
 import struct
 from collections.abc import Callable, Iterator
@@ -214,7 +215,7 @@ def _change_item(node: Any, key: Any, rng: random.Random) -> None:
     elif isinstance(old, str) and action < 5:
         node[key] = rng.choice((*_WORDS, old + ".kd", old.upper()))
     else:
-        node[key] = rng.choice(_OTHERS)
+        node[key] = copy.deepcopy(rng.choice(_OTHERS))  # a later change must not reach the list
 
 
 def with_note(data: bytes, payload: bytes) -> bytes:

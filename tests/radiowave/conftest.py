@@ -41,18 +41,3 @@ def disassembler() -> Iterator[Disassembler]:
     """One disassembler for the tests that do not kill it."""
     with Disassembler() as shared:
         yield shared
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Tests of what Debian's clang builds."""
-    config.addinivalue_line("markers", "clang: needs Debian's clang 19 and 22; deselected unless -m names it")
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the tests of clang out unless they are asked for: a user need not have it."""
-    if "clang" in config.option.markexpr:
-        return
-    left_out = [item for item in items if item.get_closest_marker("clang")]
-    if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if not item.get_closest_marker("clang")]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What clang 19 and 22 build: fat binaries, host libraries and objects, read as clang's own tools read them.
 
-Marked `clang`: `make test` leaves these out, `.ci/run` installs the compilers and runs them with `-m clang`.
+Marked `clang`: `make test` leaves these out, `.ci/run` installs the compilers and selects them.
 """
 
 from __future__ import annotations

@@ -30,9 +30,10 @@ def test_two_thousand_damaged_files() -> None:
 
 
 def test_a_case_is_repeatable() -> None:
-    """The number of a failure is enough to see it again."""
-    one = hostile_objects.case(1, 7)
-    assert one == hostile_objects.case(1, 7) != hostile_objects.case(2, 7)
+    """The number of a failure is enough to see it again, whatever was made before it."""
+    first = [hostile_objects.case(1, index) for index in range(300)]
+    assert [hostile_objects.case(1, index) for index in reversed(range(300))] == first[::-1]
+    assert first != [hostile_objects.case(2, index) for index in range(300)]
 
 
 def test_the_judge_notices(monkeypatch: pytest.MonkeyPatch) -> None:
