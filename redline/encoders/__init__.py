@@ -5,6 +5,7 @@
   as data.
 - `table.py` says what a fact is, packs and unpacks; `decode.py` turns words back into text from the same
   tables.
+- `lint.py` and `lint_launch.py` ask whether a stream of any origin does what a stream must.
 - `dispatch.py` checks a launch, `stream.py` is the low-level builder, `emit.py` writes whole programs in
   compiled code.
 
