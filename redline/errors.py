@@ -113,6 +113,7 @@ CODES: dict[str, str] = {
     "RL0910": "a queue's size or a batch of packets is wrong",
     "RL0911": "not a device name",
     "RL0912": "a timeout that is not a number of seconds",
+    "RL0913": "a runtime that another process opened",
     "RL1001": "the device reported an error and stopped the queue",
     "RL1101": "a wait for a signal ended before the device did",
     "RL1102": "a queue's ring stayed full",

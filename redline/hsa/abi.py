@@ -30,9 +30,7 @@ hsa_signal_t = c_uint64
 hsa_executable_t = c_uint64
 hsa_executable_symbol_t = c_uint64
 hsa_code_object_reader_t = c_uint64
-hsa_loaded_code_object_t = c_uint64
 hsa_amd_memory_pool_t = c_uint64
-hsa_signal_value_t = c_int64
 
 
 class Status(IntEnum):
@@ -177,21 +175,15 @@ class SignalCondition(IntEnum):
 
 
 class SymbolInfo(IntEnum):
-    """hsa_executable_symbol_info_t."""
+    """hsa_executable_symbol_info_t, as far as it is asked for: what a kernel needs is read from its ELF file."""
 
     HSA_EXECUTABLE_SYMBOL_INFO_TYPE = 0
-    HSA_EXECUTABLE_SYMBOL_INFO_KERNEL_KERNARG_SEGMENT_SIZE = 11
-    HSA_EXECUTABLE_SYMBOL_INFO_KERNEL_KERNARG_SEGMENT_ALIGNMENT = 12
-    HSA_EXECUTABLE_SYMBOL_INFO_KERNEL_GROUP_SEGMENT_SIZE = 13
-    HSA_EXECUTABLE_SYMBOL_INFO_KERNEL_PRIVATE_SEGMENT_SIZE = 14
-    HSA_EXECUTABLE_SYMBOL_INFO_KERNEL_DYNAMIC_CALLSTACK = 15
     HSA_EXECUTABLE_SYMBOL_INFO_VARIABLE_ADDRESS = 21
     HSA_EXECUTABLE_SYMBOL_INFO_KERNEL_OBJECT = 22
 
 
 HSA_AMD_SEGMENT_GLOBAL = 0
 HSA_QUEUE_TYPE_MULTI = 0
-HSA_QUEUE_TYPE_SINGLE = 1
 HSA_PROFILE_FULL = 1
 HSA_DEFAULT_FLOAT_ROUNDING_MODE_DEFAULT = 0
 HSA_WAIT_STATE_BLOCKED = 0

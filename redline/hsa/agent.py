@@ -20,10 +20,9 @@ from redline.hsa.abi import (
     AgentInfo,
     PoolFlags,
     PoolInfo,
-    Status,
     hsa_dim3_t,
 )
-from redline.hsa.lib import Hsa, guarded
+from redline.hsa.lib import Hsa
 
 if TYPE_CHECKING:
     from redline.hsa.code_object import LoadedCode
@@ -67,11 +66,6 @@ class Agent:
         dims = hsa_dim3_t()
         self._info(AgentInfo.HSA_AGENT_INFO_GRID_MAX_DIM, dims)
         return dims.x, dims.y, dims.z
-
-    @cached_property
-    def max_grid_total(self) -> int:
-        """Most work-items in a whole grid."""
-        return self._u32(AgentInfo.HSA_AGENT_INFO_GRID_MAX_SIZE)
 
     @cached_property
     def queue_max_size(self) -> int:
@@ -147,15 +141,7 @@ def device_type(hsa: Hsa, agent: int) -> int:
 
 
 def _pools(hsa: Hsa, agent: int, owner: str) -> list[Pool]:
-    handles: list[int] = []
-    errors: list[BaseException] = []
-
-    def visit(pool: int, _data: object) -> int:
-        handles.append(pool)
-        return Status.HSA_STATUS_SUCCESS
-
-    callback = guarded(POOL_CALLBACK, visit, errors.append)
-    hsa.check("hsa_amd_agent_iterate_memory_pools", agent, callback, None)
+    handles = hsa.visited("hsa_amd_agent_iterate_memory_pools", POOL_CALLBACK, agent)
     return [pool for pool in (_pool(hsa, handle, owner) for handle in handles) if pool is not None]
 
 

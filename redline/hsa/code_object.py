@@ -7,7 +7,7 @@ was read from the ELF by `radiowave`, and the 64 bytes at a kernel object are ne
 
 from __future__ import annotations
 
-from ctypes import byref, c_uint64, create_string_buffer
+from ctypes import Array, byref, c_char, c_uint64, create_string_buffer
 from typing import TYPE_CHECKING
 
 from redline.errors import CodeObjectError, HsaError
@@ -22,7 +22,7 @@ from redline.hsa.abi import (
     hsa_executable_t,
     status_text,
 )
-from redline.hsa.handle import Handle
+from redline.hsa.handle import Handle, Rank
 
 if TYPE_CHECKING:
     from redline.hsa.agent import Agent
@@ -46,13 +46,12 @@ class LoadedCode(Handle):
 
     def __init__(self, agent: Agent, code: bytes) -> None:
         super().__init__(agent.runtime)
-        agent.runtime.require_open()
         self.agent = agent
-        self._bytes = create_string_buffer(code, len(code))  # the reader points into it
-        self._reader = hsa_code_object_reader_t()
         self._executable = hsa_executable_t()
+        held = create_string_buffer(code, len(code))  # the reader points into it
         try:
-            self._load()
+            reader = self._make_reader(held)
+            self._load(reader)
         except BaseException:
             self.abandon()
             raise
@@ -66,14 +65,20 @@ class LoadedCode(Handle):
         """Device address of a module's variable."""
         return self._symbol_u64(name, SymbolInfo.HSA_EXECUTABLE_SYMBOL_INFO_VARIABLE_ADDRESS)
 
-    def _load(self) -> None:
+    def _make_reader(self, held: Array[c_char]) -> int:
+        """The reader, which goes with the executable: both are this handle's."""
+        hsa, reader = self.runtime.hsa, hsa_code_object_reader_t()
+        hsa.check("hsa_code_object_reader_create_from_memory", held, len(held), byref(reader))
+        self._own(Rank.CODE, "hsa_code_object_reader_destroy", reader.value, keep=held)
+        return reader.value
+
+    def _load(self, reader: int) -> None:
         hsa, agent = self.runtime.hsa, self.agent.handle
-        create = "hsa_code_object_reader_create_from_memory"
-        hsa.check(create, self._bytes, len(self._bytes), byref(self._reader))
         profile, rounding = HSA_PROFILE_FULL, HSA_DEFAULT_FLOAT_ROUNDING_MODE_DEFAULT
         hsa.check("hsa_executable_create_alt", profile, rounding, None, byref(self._executable))
+        self._own(Rank.CODE, "hsa_executable_destroy", self._executable.value)
         load = "hsa_executable_load_agent_code_object"
-        status = hsa.call(load, self._executable, agent, self._reader, None, None)
+        status = hsa.call(load, self._executable, agent, reader, None, None)
         if status in _BAD_BYTES:
             raise self._unusable(load, status)
         if status != Status.HSA_STATUS_SUCCESS:
@@ -111,9 +116,3 @@ class LoadedCode(Handle):
             allowed=f"a linked AMDGPU code object for {self.agent.target}",
             do=f"compile for {self.agent.target}, keep .symtab, and load the whole file",
         )
-
-    def _release(self) -> None:
-        if self._executable.value:
-            self.runtime.hsa.check("hsa_executable_destroy", self._executable)
-        if self._reader.value:
-            self.runtime.hsa.check("hsa_code_object_reader_destroy", self._reader)

@@ -1,47 +1,118 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The base of everything that owns one HSA resource: a context manager that releases it once.
+"""What owns an HSA resource, and how resources end: once, and in an order in which nothing runs on freed memory.
 
-A handle keeps alive what it depends on by holding it (a buffer its agent, an agent its runtime). When the
-runtime has been closed first, its resources went with it, and `close()` has nothing left to do.
+`Resources` is a runtime's list of what is open: the call that releases each one, and what must stay alive until then
+(a callback, bytes that the runtime points into). A `Handle` is the Python side of one entry: a context manager that
+releases it once. A handle that is dropped without `close()` keeps its resource until the runtime is closed: the
+collector frees in an order of its own, and a buffer that goes before its queue is memory freed under a running kernel.
 """
 
 from __future__ import annotations
 
 import contextlib
-from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Self
+import itertools
+import threading
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, Self
 
 from redline.errors import HsaError
 
 if TYPE_CHECKING:
+    from redline.hsa.lib import Hsa
     from redline.hsa.runtime import Runtime
 
 
-class Handle(ABC):
-    """Subclasses set `runtime` and implement `_release`; a constructor that fails calls `abandon`."""
+class Rank(IntEnum):
+    """The order in which kinds of resources end when a runtime closes over them."""
 
-    runtime: Runtime
+    QUEUE = 0  # first: it ends what runs
+    CODE = 1
+    SIGNAL = 2
+    MEMORY = 3
+
+
+@dataclass(frozen=True)
+class _Resource:
+    rank: Rank
+    release: str  # a call that returns a status
+    argument: Any
+    keep: object
+
+
+class Resources:
+    """Open resources of one runtime, by number. Holds no handle, so that handles can go."""
+
+    def __init__(self, hsa: Hsa) -> None:
+        self._hsa = hsa
+        self._lock = threading.Lock()
+        self._numbers = itertools.count()
+        self._open: dict[int, _Resource] = {}
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def add(self, rank: Rank, release: str, argument: Any, keep: object = None) -> int:
+        """Note a resource; its number."""
+        with self._lock:
+            number = next(self._numbers)
+            self._open[number] = _Resource(rank, release, argument, keep)
+        return number
+
+    def release(self, number: int) -> None:
+        """Release one resource. If the runtime refuses, HsaError, and the resource stays in the list."""
+        resource = self._open.get(number)
+        if resource is not None:
+            self._hsa.check(resource.release, resource.argument)
+            with self._lock:
+                self._open.pop(number, None)
+
+    def release_all(self) -> None:
+        """Release everything, queues first, and raise the first error.
+
+        Once a queue refuses to end, all memory stays: whatever it runs may still write there.
+        """
+        numbers = sorted(self._open, key=lambda number: (self._open[number].rank, -number))
+        first: HsaError | None = None
+        for number in numbers:
+            is_queue = self._open[number].rank is Rank.QUEUE
+            if first is not None and not is_queue:
+                break
+            try:
+                self.release(number)
+            except HsaError as error:
+                first = first or error
+        if first is not None:
+            raise first
+
+
+class Handle:
+    """Subclasses call `_own` once they have the resource; a constructor that fails afterwards calls `abandon`."""
 
     def __init__(self, runtime: Runtime) -> None:
+        runtime.require_open()
         self.runtime = runtime
         self.closed = False
+        self._numbers: list[int] = []
 
     def close(self) -> None:
-        """Release the resource. The second call does nothing."""
+        """Release the resource. The second call does nothing, nor does one after the runtime's own end."""
         if self.closed:
             return
         self.closed = True
         if not self.runtime.closed:
-            self._release()
+            with contextlib.ExitStack() as last_in_first_out:
+                for number in self._numbers:
+                    last_in_first_out.callback(self.runtime.resources.release, number)
 
     def abandon(self) -> None:
         """Release while an error is on its way: that one is kept, a second one is not raised."""
         with contextlib.suppress(HsaError):
             self.close()
 
-    @abstractmethod
-    def _release(self) -> None:
-        """Give the resource back to the runtime."""
+    def _own(self, rank: Rank, release: str, argument: Any, keep: object = None) -> None:
+        """`release(argument)` ends what was just made; `keep` lives until then."""
+        self._numbers.append(self.runtime.resources.add(rank, release, argument, keep))
 
     def __enter__(self) -> Self:
         return self

@@ -78,6 +78,15 @@ class RuntimeTable:
     device: object = None  # what is behind a software device's table, for tests
 
 
+# What to do about a status, where the status itself says it.
+_REMEDIES: dict[int, str] = {
+    Status.HSA_STATUS_ERROR_OUT_OF_RESOURCES: "close queues, buffers and signals, or other processes that use the GPU",
+    Status.HSA_STATUS_ERROR_INVALID_ALLOCATION: "ask for less memory, or free some; a copy must stay inside one buffer",
+    Status.HSA_STATUS_ERROR_NOT_INITIALIZED: "keep the runtime open for as long as its resources are used",
+    Status.HSA_STATUS_ERROR_INVALID_CODE_OBJECT: "compile for this target and keep .symtab; see `radiowave inspect`",
+}
+
+
 class Hsa:
     """ctypes functions made from a table's addresses."""
 
@@ -97,6 +106,22 @@ class Hsa:
         if status != Status.HSA_STATUS_SUCCESS:
             raise self.refused(name, status)
 
+    def visited(self, name: str, prototype: Any, *args: Any) -> list[int]:
+        """The handles that a call of the hsa_iterate kind visits, in its order."""
+        found: list[int] = []
+        errors: list[BaseException] = []
+
+        def visit(handle: int, _data: object) -> int:
+            found.append(int(handle))
+            return Status.HSA_STATUS_SUCCESS
+
+        status = self.call(name, *args, guarded(prototype, visit, errors.append), None)
+        if errors and not isinstance(errors[0], Exception):
+            raise errors[0]  # Ctrl-C inside a callback
+        if errors or status != Status.HSA_STATUS_SUCCESS:
+            raise self.refused(name, status) from (errors[0] if errors else None)
+        return found
+
     def refused(self, name: str, status: int) -> HsaError:
         """The error for a call that returned `status`."""
         if name == "hsa_init" and status == Status.HSA_STATUS_ERROR_OUT_OF_RESOURCES:
@@ -107,7 +132,7 @@ class Hsa:
             where=name,
             seen=f"{status_text(status)}{f' ({fault})' if fault else ''}",
             allowed="HSA_STATUS_SUCCESS (0x0)",
-            do="see the HSA specification's list of statuses for this call",
+            do=_REMEDIES.get(status, "run `redline doctor`; if the runtime and the driver are sound, report this"),
         )
 
 
@@ -166,7 +191,8 @@ def _signature(name: str) -> tuple[Any, ...]:
 def _address(function: Any) -> int:
     address = ctypes.cast(function, c_void_p).value
     if address is None:
-        raise HsaError("RL0904", where="HSA table", seen="a null address", allowed="a function", do="report this")
+        do = "update ROCm; a runtime table without this function is of another version"
+        raise HsaError("RL0904", where="HSA table", seen="a null address", allowed="a function", do=do)
     return address
 
 

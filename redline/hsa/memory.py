@@ -18,7 +18,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from redline.errors import HsaError
 from redline.hsa.abi import AllocationFlags, PointerType, PoolFlags, hsa_agent_t, hsa_amd_pointer_info_t
-from redline.hsa.handle import Handle
+from redline.hsa.handle import Handle, Rank
 
 if TYPE_CHECKING:
     from redline.hsa.agent import Agent
@@ -30,6 +30,12 @@ _COARSE = PoolFlags.HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_COARSE_GRAINED
 _KERNARG = PoolFlags.HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_KERNARG_INIT
 
 
+# Targets whose L2 may keep lines of fine-grained host memory, and for which ROCr therefore has an UNCACHED flag: those
+# of gfx12.0. On gfx10 and gfx11 such memory is never in L2, and the flag is refused. Sources: Linux 6.12, gmc_v12_0.c
+# and kfd_svm.c (only UNCACHED is UC, fine-grained is NC); rocm-systems pull request 11343 (the flag).
+FINE_GRAINED_IS_CACHED_ON = frozenset({"gfx1200", "gfx1201"})
+
+
 @dataclass(frozen=True)
 class Kind:
     """Which pool serves a kind of buffer, and whether the host may touch it in place."""
@@ -38,16 +44,14 @@ class Kind:
     wanted: PoolFlags
     unwanted: PoolFlags
     host_visible: bool
-    # Targets whose L2 may keep this pool's lines unless the allocation says UNCACHED. ROCr has that flag for
-    # gfx12.0 alone (rocm-systems pull request 11343); gfx10 and gfx11 never cache fine-grained host memory.
-    uncached_flag_on: frozenset[str] = frozenset()
+    must_not_cache: bool = False
 
 
 KINDS: dict[str, Kind] = {
     "device": Kind("local", _COARSE, _NONE, host_visible=False),
     "host": Kind("host", _COARSE, _NONE, host_visible=True),
     "fine": Kind("host", _FINE, _KERNARG, host_visible=True),
-    "uncached": Kind("host", _FINE, _KERNARG, True, frozenset({"gfx1200", "gfx1201"})),
+    "uncached": Kind("host", _FINE, _KERNARG, host_visible=True, must_not_cache=True),
     "kernarg": Kind("host", _FINE | _KERNARG, _NONE, host_visible=True),
 }
 
@@ -57,18 +61,18 @@ class Buffer(Handle):
 
     def __init__(self, agent: Agent, nbytes: int, kind: str, *, executable: bool = False) -> None:
         super().__init__(agent.runtime)
-        agent.runtime.require_open()
         self.agent, self.nbytes, self.kind = agent, nbytes, kind
         self._kind = _kind(kind, nbytes)
         pool = agent.pool(self._kind.owner, self._kind.wanted, self._kind.unwanted)
         flags = AllocationFlags.HSA_AMD_MEMORY_POOL_STANDARD_FLAG
         if executable:
             flags |= AllocationFlags.HSA_AMD_MEMORY_POOL_EXECUTABLE_FLAG
-        if agent.target in self._kind.uncached_flag_on:
+        if self._kind.must_not_cache and agent.target in FINE_GRAINED_IS_CACHED_ON:
             flags |= AllocationFlags.HSA_AMD_MEMORY_POOL_UNCACHED_FLAG
         pointer = c_void_p()
         self.runtime.hsa.check("hsa_amd_memory_pool_allocate", pool.handle, nbytes, int(flags), byref(pointer))
         self.address = int(pointer.value or 0)
+        self._own(Rank.MEMORY, "hsa_amd_memory_pool_free", self.address)
         try:
             allowed = hsa_agent_t(agent.handle)
             self.runtime.hsa.check("hsa_amd_agents_allow_access", 1, byref(allowed), None, self.address)
@@ -122,9 +126,6 @@ class Buffer(Handle):
                 do="stay inside the buffer",
             )
 
-    def _release(self) -> None:
-        self.runtime.hsa.check("hsa_amd_memory_pool_free", self.address)
-
 
 def _kind(kind: str, nbytes: int) -> Kind:
     if kind not in KINDS or nbytes < 1:
@@ -154,12 +155,13 @@ class PointerInfo:
 
 
 def pointer_info(runtime: Runtime, address: int) -> PointerInfo:
-    """Ask the runtime which allocation holds `address`; type UNKNOWN when none does."""
+    """Ask the runtime which allocation holds `address`; type UNKNOWN when none does, or one of a newer kind."""
     info = hsa_amd_pointer_info_t(size=sizeof(hsa_amd_pointer_info_t))
     runtime.require_open()
     runtime.hsa.check("hsa_amd_pointer_info", address, byref(info), None, None, None)
+    known = info.type in PointerType.__members__.values()
     return PointerInfo(
-        PointerType(info.type),
+        PointerType(info.type) if known else PointerType.HSA_EXT_POINTER_TYPE_UNKNOWN,
         info.agentBaseAddress,
         info.sizeInBytes,
         info.agentOwner,

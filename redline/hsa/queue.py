@@ -12,6 +12,7 @@ from __future__ import annotations
 import ctypes
 import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable
 from ctypes import byref, c_void_p
@@ -29,7 +30,7 @@ from redline.hsa.abi import (
     hsa_queue_t,
     status_text,
 )
-from redline.hsa.handle import Handle
+from redline.hsa.handle import Handle, Rank
 from redline.hsa.lib import guarded
 from redline.hsa.publish import publish
 
@@ -47,7 +48,8 @@ Describe = Callable[[int], str]  # place of a packet in its batch -> what it run
 class _Failure:
     status: int
     detail: str
-    packet: int
+    packet: int | None  # the nearest guess; None when even that could not be had
+    cause: BaseException | None = None
 
 
 class Queue(Handle):
@@ -55,28 +57,27 @@ class Queue(Handle):
 
     def __init__(self, agent: Agent, packets: int = 64) -> None:
         super().__init__(agent.runtime)
-        agent.runtime.require_open()
         self.agent, self.packets = agent, packets
         self._lock = threading.Lock()
         self._failure: _Failure | None = None
-        self._errors: list[BaseException] = []
         self._batches: deque[tuple[int, int, Describe]] = deque(maxlen=REMEMBERED_BATCHES)
         self._check_size(packets)
-        # The runtime keeps the callback's address until the queue is destroyed.
-        self._on_error = guarded(QUEUE_ERROR_CALLBACK, self._error, self._errors.append)
+        on_error = _error_callback(self)
         pointer = c_void_p()
         self.runtime.hsa.check(
             "hsa_queue_create",
             agent.handle,
             packets,
             HSA_QUEUE_TYPE_MULTI,
-            self._on_error,
+            on_error,
             None,
             UNLIMITED,
             UNLIMITED,
             byref(pointer),
         )
         self.address = int(pointer.value or 0)
+        # The runtime has the callback's address until the queue is destroyed, with or without this handle.
+        self._own(Rank.QUEUE, "hsa_queue_destroy", self.address, keep=on_error)
         public = hsa_queue_t.from_address(self.address)
         self.doorbell, self.id = int(public.doorbell_signal), int(public.id)
         words = (ctypes.c_uint32 * (int(public.size) * PACKET_WORDS)).from_address(int(public.base_address))
@@ -109,9 +110,9 @@ class Queue(Handle):
         """Raise `QueueFailed` if the device has reported an error."""
         self.runtime.require_open()
         if self._failure is not None:
-            raise self._failed(self._failure)
+            raise self._failed(self._failure) from self._failure.cause
         if self.closed:
-            raise self._refused("closed", "an open queue")
+            raise self._refused("closed", "an open queue", "make a new queue on the agent")
 
     @property
     def read_index(self) -> int:
@@ -128,8 +129,15 @@ class Queue(Handle):
         if agent == self.agent.handle:
             self._fail(Status.HSA_STATUS_ERROR_MEMORY_FAULT, f"memory fault at {address:#x}")
 
-    def _error(self, status: int, _queue: int, _data: object) -> None:
+    def error(self, status: int) -> None:
+        """The runtime called the error callback."""
         self._fail(status, self.runtime.fault_text())
+
+    def lost(self, error: BaseException) -> None:
+        """An error was reported and reporting it failed: the queue counts as failed, for this reason."""
+        if self._failure is None and not self.closed:
+            detail = f"an error callback failed: {error!r}"
+            self._failure = _Failure(Status.HSA_STATUS_ERROR, detail, None, error)
 
     def _fail(self, status: int, detail: str) -> None:
         """Keep the first failure, and now: later the queue may be gone, and the indices with it.
@@ -141,7 +149,8 @@ class Queue(Handle):
             self._failure = _Failure(status, detail, min(self.read_index, max(self.write_index - 1, 0)))
 
     def _failed(self, failure: _Failure) -> QueueFailed:
-        at = f"packet {failure.packet}{self._describe(failure.packet)}"
+        known = failure.packet is not None
+        at = f"packet {failure.packet}{self._describe(failure.packet or 0)}" if known else "packet unknown"
         return QueueFailed(
             "RL1001",
             where=f"queue {self.id} on {self.agent.target}, {at}",
@@ -162,9 +171,10 @@ class Queue(Handle):
             batch = batch.reshape(1, -1)
         if batch.dtype != np.uint32 or batch.ndim != 2 or batch.shape[1] != PACKET_WORDS:
             seen = f"{batch.dtype} of shape {batch.shape}"
-            raise self._refused(seen, "uint32 rows of 16 words")
+            raise self._refused(seen, "uint32 rows of 16 words", "build packets as numpy.uint32, 16 words each")
         if not 1 <= len(batch) <= self.packets:
-            raise self._refused(f"a batch of {len(batch)} packets", f"1 to {self.packets}, the ring's size")
+            seen, allowed = f"a batch of {len(batch)} packets", f"1 to {self.packets}, the ring's size"
+            raise self._refused(seen, allowed, "split the batch, or make a larger queue")
         return batch
 
     def _wait_for_space(self, wanted: int, timeout_s: float) -> None:
@@ -191,8 +201,8 @@ class Queue(Handle):
             do="wait for earlier work, or make the queue larger",
         )
 
-    def _refused(self, seen: str, allowed: str) -> HsaError:
-        return HsaError("RL0910", where=repr(self), seen=seen, allowed=allowed, do="see the queue's documentation")
+    def _refused(self, seen: str, allowed: str, do: str) -> HsaError:
+        return HsaError("RL0910", where=repr(self), seen=seen, allowed=allowed, do=do)
 
     def _check_size(self, packets: int) -> None:
         smallest, largest = self.agent.queue_min_size, self.agent.queue_max_size
@@ -203,8 +213,22 @@ class Queue(Handle):
                 where=f"queue on {self.agent.target}",
                 seen=f"{packets} packets",
                 allowed=allowed,
-                do="round up",
+                do="round the number of packets up to a power of two",
             )
 
-    def _release(self) -> None:
-        self.runtime.hsa.check("hsa_queue_destroy", self.address)
+
+def _error_callback(queue: Queue) -> Any:
+    """What the runtime calls when it stops the queue. Does not keep the queue's handle alive."""
+    found = weakref.ref(queue)
+
+    def error(status: int, _queue: int, _data: object) -> None:
+        handle = found()
+        if handle is not None:
+            handle.error(status)
+
+    def lost(error: BaseException) -> None:
+        handle = found()
+        if handle is not None:
+            handle.lost(error)
+
+    return guarded(QUEUE_ERROR_CALLBACK, error, lost)

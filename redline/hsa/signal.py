@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from redline.errors import ReplayTimeout
 from redline.hsa.abi import HSA_WAIT_STATE_BLOCKED, SignalCondition, hsa_signal_t
-from redline.hsa.handle import Handle
+from redline.hsa.handle import Handle, Rank
 
 if TYPE_CHECKING:
     from redline.hsa.agent import Agent
@@ -28,10 +28,10 @@ class Signal(Handle):
 
     def __init__(self, agent: Agent, initial: int = 1) -> None:
         super().__init__(agent.runtime)
-        agent.runtime.require_open()
         handle = hsa_signal_t()
         self.runtime.hsa.check("hsa_signal_create", initial, 0, None, byref(handle))
         self.handle = handle.value
+        self._own(Rank.SIGNAL, "hsa_signal_destroy", self.handle)
 
     def __repr__(self) -> str:
         return f"<Signal {self.handle:#x}>"
@@ -84,6 +84,3 @@ class Signal(Handle):
             allowed=f"a value below {limit}",
             do="the work is in flight: wait again with a longer timeout, or close the queue to abandon it",
         )
-
-    def _release(self) -> None:
-        self.runtime.hsa.check("hsa_signal_destroy", self.handle)

@@ -36,6 +36,7 @@ class Family:
     gcr_mask: int  # ACQUIRE_MEM dword 7
     release_mask: int  # RELEASE_MEM dword 1
     wave_initiator_mask: int  # DISPATCH_INITIATOR bits that exist; the reader allows fewer
+    has_uncached_flag: bool = False  # HSA_AMD_MEMORY_POOL_UNCACHED_FLAG is honoured (rocm-systems pull request 11343)
 
 
 _COMMON: dict[int, Register] = {
@@ -144,7 +145,7 @@ _GFX10_1 = Family("gfx10.1", _COMMON, _OWNED_GFX10, _ALL_GCR, _RELEASE["gfx10"],
 _GFX10_3 = Family("gfx10.3", _COMMON, _OWNED_GFX10, _ALL_GCR, _RELEASE["gfx10"], _INITIATOR["gfx10"])
 _GFX11_0 = Family("gfx11.0", _GFX11, _OWNED_GFX11, _ALL_GCR, _RELEASE["gfx11"], _INITIATOR["gfx11"])
 _GFX11_5 = Family("gfx11.5", _GFX11, _OWNED_GFX11, _ALL_GCR, _RELEASE["gfx11"], _INITIATOR["gfx11"])
-_GFX12_0 = Family("gfx12.0", _GFX12, _OWNED_GFX12, _GFX12_GCR, _RELEASE["gfx12"], _INITIATOR["gfx12"])
+_GFX12_0 = Family("gfx12.0", _GFX12, _OWNED_GFX12, _GFX12_GCR, _RELEASE["gfx12"], _INITIATOR["gfx12"], True)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 """What differs between the generations whose waves the device runs: one row each, and which target has which row.
 
 Asked for by capability (`gen.ids_in_ttmp`), never by name. Instruction spellings are not here (`names.py`), nor
-are packets and registers of the command processor (`pm4.py`).
+are packets and registers of the command processor (`packets.py`, `families.py`).
 
 Sources: LLVM's AMDGPUUsage (initial register state, RSRC words, kernel descriptor), AMD's RDNA1 to RDNA4
 instruction set manuals (MODE register, work-item id packing).

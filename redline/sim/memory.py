@@ -13,6 +13,7 @@ from __future__ import annotations
 import bisect
 import ctypes
 import mmap
+import os
 import threading
 from dataclasses import dataclass, replace
 
@@ -37,6 +38,8 @@ MAP_NORESERVE = 0x4000  # linux/mman.h; the mmap module names it from 3.13 on
 
 _idle_arenas: list[mmap.mmap] = []  # never unmapped: a stale numpy view must not end the process
 _idle_lock = threading.Lock()
+# A child process that is forked while another thread holds the lock would wait for it for ever.
+os.register_at_fork(before=_idle_lock.acquire, after_in_parent=_idle_lock.release, after_in_child=_idle_lock.release)
 
 
 @dataclass(frozen=True)

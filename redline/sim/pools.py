@@ -23,7 +23,6 @@ from redline.sim.memory import Memory
 
 _EXECUTABLE = AllocationFlags.HSA_AMD_MEMORY_POOL_EXECUTABLE_FLAG
 _UNCACHED = AllocationFlags.HSA_AMD_MEMORY_POOL_UNCACHED_FLAG
-UNCACHED_FAMILY = "gfx12.0"  # rocm-systems pull request 11343: no other GPU of ours has the flag
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class Pools:
         pool = pool_of(pool_handle)
         if not out or not nbytes:
             raise Refusal(Status.HSA_STATUS_ERROR_INVALID_ARGUMENT, "a null pointer or a size of 0")
-        allowed = _EXECUTABLE | (_UNCACHED if self._target.family.name == UNCACHED_FAMILY else 0)
+        allowed = _EXECUTABLE | (_UNCACHED if self._target.family.has_uncached_flag else 0)
         if flags & ~allowed:
             text = f"allocation flags {flags:#x}; allowed on {self._target.name}: {int(allowed):#x}"
             raise Refusal(Status.HSA_STATUS_ERROR_INVALID_ARGUMENT, text)

@@ -3,7 +3,7 @@
 
 A reader returns an array of the type's dtype, [wave, lane] or [wave, 1]; usually a view, never to be changed. A
 writer stores into the lanes that are on (scalars: whatever EXEC is). Sign modifiers of floats are applied here, as
-bit operations. op_sel, DPP, SDWA and packed operands are not: `vector.py` and `packed.py` have those.
+bit operations. op_sel, DPP, SDWA and packed operands are not: `vector.py` and `halves.py` have those.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ from redline.sim.queues import SimQueue
 from redline.sim.signals import Signals
 
 PATIENCE_SECONDS = 30.0  # of waits inside a stream; host waits end long before
-TRACED_PACKETS = 65536
+TRACED_PACKETS = 4096
 LONGEST_WAIT_SECONDS = 3600.0
 
 
@@ -74,6 +74,7 @@ class SimRuntime:
         self.queues: dict[int, SimQueue] = {}
         self._lock = threading.Lock()
         self._references = 0
+        self._stuck = False  # a queue did not stop: its thread may still use the arena
         self._numbers = itertools.count()
         self._fault = ""
         self._pools = Pools(self.memory, self.target)
@@ -149,7 +150,7 @@ class SimRuntime:
             queues, self.queues = list(self.queues.values()), {}
         stopped = [queue.destroy() for queue in queues]
         self.backend.close()
-        if all(stopped):
+        if all(stopped) and not self._stuck:
             self.memory.close()
 
     # System, agents, pools
@@ -239,6 +240,7 @@ class SimRuntime:
         with self._lock:
             del self.queues[queue.address]
         if not queue.destroy():
+            self._stuck = True
             text = f"queue {queue.number} did not stop; its memory is kept"
             raise Refusal(Status.HSA_STATUS_ERROR, text)
 

@@ -12,17 +12,23 @@ import time
 from collections.abc import Callable
 from ctypes import sizeof
 
-from redline.hsa.abi import AMD_SIGNAL_KIND_DOORBELL, AMD_SIGNAL_KIND_USER, Status, amd_signal_t
+from redline.hsa.abi import (
+    AMD_SIGNAL_KIND_DOORBELL,
+    AMD_SIGNAL_KIND_USER,
+    SignalCondition,
+    Status,
+    amd_signal_t,
+)
 from redline.sim.errors import Refusal
 from redline.sim.memory import Memory
 
 RECHECK_SECONDS = 0.05  # a store by a kernel or a raw pointer wakes nobody; waits look again this often
 
 _HOLDS: dict[int, Callable[[int, int], bool]] = {
-    0: lambda value, compare: value == compare,
-    1: lambda value, compare: value != compare,
-    2: lambda value, compare: value < compare,
-    3: lambda value, compare: value >= compare,
+    SignalCondition.HSA_SIGNAL_CONDITION_EQ: lambda value, compare: value == compare,
+    SignalCondition.HSA_SIGNAL_CONDITION_NE: lambda value, compare: value != compare,
+    SignalCondition.HSA_SIGNAL_CONDITION_LT: lambda value, compare: value < compare,
+    SignalCondition.HSA_SIGNAL_CONDITION_GTE: lambda value, compare: value >= compare,
 }
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Vector loads and stores: global, flat and buffer. Atomics are in `atomics.py`, LDS in `lds.py`.
+"""Vector loads and stores: global, flat and buffer. Atomics are in `vmem_atomic.py`, LDS in `lds.py`.
 
 An address is computed for every lane, and memory sees only those of lanes that are on. A flat address is a global one:
 flat access to LDS or scratch would need apertures that this device does not have, and memory refuses such an address.

@@ -101,6 +101,5 @@ def test_an_agent_says_what_it_is() -> None:
         assert isinstance(agent, Agent)
         assert (agent.target, agent.name) == ("gfx1151", "software device gfx1151")
         assert agent.max_grid == (2147483647, 65535, 65535)
-        assert agent.max_grid_total == 4294967295
         assert (agent.queue_min_size, agent.queue_max_size) == (64, 131072)
         assert "gfx1151" in repr(agent)
