@@ -234,7 +234,8 @@ sremk: T = T
 # Over one float type T; I is the integer of the same width. minnum and maxnum leave two things open, a
 # signalling NaN and the order of -0 and +0: adding +0 to what is no NaN settles both. minimumnum defines both,
 # but LLVM 22 fuses nested ones into v_min3, v_med3 and their kin, which gfx10 and gfx11 give another rule for
-# signalling NaNs: its operands are made quiet first.
+# signalling NaNs: its operands are made quiet first. fract has finite operands: v_fract of infinity is NaN, which
+# the minnum of this pattern would drop.
 FLOAT = """
 fadd: T = T T
     $r = fadd T $a, $b
@@ -392,8 +393,11 @@ frexp.exponent: i32 = T
 uitofp i1: T = i1
     $r = uitofp i1 $a to T
 fract: T = T
-    $r.f = call T @llvm.floor.S(T $a)
-    $r.d = fsub T $a, $r.f
+    $r.q = call T @llvm.canonicalize.S(T $a)
+    $r.n = call T @llvm.maximumnum.S(T $r.q, T -60000.0)
+    $r.x = call T @llvm.minimumnum.S(T $r.n, T 60000.0)
+    $r.f = call T @llvm.floor.S(T $r.x)
+    $r.d = fsub T $r.x, $r.f
     $r = call T @llvm.minnum.S(T $r.d, T BELOWONE)
 """
 
