@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The `redline` command: demo, doctor, explain. Parses, prints, returns exit codes; the work is done elsewhere.
+"""The `redline` command: demo, doctor, explain; decode, lint and tables are `cli_words.py`'s. Parses, prints, returns
+exit codes; the work is done elsewhere.
 
 Exit codes: 0 ok, 1 findings or mismatch, 2 usage, 3 a GPU was asked for and there is none.
 """
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from radiowave import errors as radiowave_errors
 
-from . import __version__
+from . import __version__, cli_words
 from .errors import CODES, RedlineError
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ _EXIT_CODES = {"RL0301": USAGE, "RL0911": USAGE, "RL0901": NO_GPU, "RL0902": NO_
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of the console script."""
     arguments = _parser().parse_args(argv)
-    run = {"demo": _demo, "doctor": _doctor, "explain": _explain}[arguments.command]
+    run = {"demo": _demo, "doctor": _doctor, "explain": _explain, **cli_words.COMMANDS}[arguments.command]
     try:
         return run(arguments)
     except (RedlineError, radiowave_errors.RadiowaveError) as error:
@@ -90,6 +91,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog="Example: redline explain RL0201. Exit code 2 for a code that does not exist.",
     )
     explain.add_argument("code", metavar="RL0101")
+    cli_words.add_commands(commands)
     return parser
 
 

@@ -93,7 +93,7 @@ def read(words: Iterable[int], target: str | FamilyTable) -> Iterator[Command]:
 def text(command: Command, target: str | FamilyTable) -> list[str]:
     """One line for each dword: index, word, meaning."""
     table = family_for(target) if isinstance(target, str) else target
-    meanings = _meanings(table, command)
+    meanings = explain(command, table)
     lines = [
         f"{command.dword + i:6}  {word:08X}  {meaning}".rstrip()
         for i, (word, meaning) in enumerate(zip(command.words, meanings, strict=True))
@@ -165,7 +165,7 @@ def _other_register(table: FamilyTable, offset: int) -> str:
     return known.get(offset, "no register of the tables")
 
 
-def _meanings(table: FamilyTable, command: Command) -> list[str]:
+def explain(command: Command, table: FamilyTable) -> list[str]:
     """What each dword of a command says; empty behind the header where it is not understood."""
     size = len(command.words)
     head = f"{command.name}, {size} dword{'s' if size > 1 else ''}"
