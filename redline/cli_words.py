@@ -71,6 +71,7 @@ def _add_lint(commands: Any) -> None:
     lint.add_argument("--block", metavar="X,Y,Z", type=_sizes, help="work-items of a workgroup")
     lint.add_argument("--dynamic-lds", metavar="BYTES", type=_number, default=0, help="LDS that the launch adds")
     lint.add_argument("--allow-queue-owned", action="store_true", help="registers of the queue are no finding")
+    lint.add_argument("--allow-tmpring", action="store_true", help="TMPRING_SIZE is no finding")
 
 
 def _add_file(parser: argparse.ArgumentParser) -> None:
@@ -150,6 +151,7 @@ def _lint(arguments: argparse.Namespace) -> int:
         global_size=arguments.global_size,
         block=arguments.block,
         allow_queue_owned=arguments.allow_queue_owned,
+        allow_tmpring=arguments.allow_tmpring,
     )
     if arguments.json:
         findings = [{"dword": f.dword, "rule": f.rule, "level": f.level, "text": f.text} for f in found]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from redline.encoders.decode import Command, read
 from redline.encoders.families import family_for
 from redline.encoders.findings import Finding, Report
-from redline.encoders.lint_launch import Expected, Launches
+from redline.encoders.lint_launch import TMPRING, Expected, Launches
 from redline.encoders.table import HEADER, FamilyTable
 
 if TYPE_CHECKING:
@@ -43,13 +43,15 @@ def lint(
     global_size: int | Sequence[int] | None = None,
     block: int | Sequence[int] | None = None,
     allow_queue_owned: bool = False,
+    allow_tmpring: bool = False,
 ) -> list[Finding]:
     """Everything to say about a stream, in order of dwords; an empty list is a clean stream.
 
     `descriptor`: what the launch of that kernel must have in its registers. A stream of several kernels is
     compared where the program address is `entry`; `entry` and `kernarg` are the descriptor's own unless given,
     0 is not compared. `global_size` and `block` are work-items. `allow_queue_owned`: for streams of other
-    stacks, registers of the queue are no finding.
+    stacks, registers of the queue are no finding. `allow_tmpring`: nor is TMPRING_SIZE, which IREE and tinygrad
+    set with every launch and others leave to the queue.
     """
     table = family_for(target) if isinstance(target, str) else target
     commands = list(read(words, table))
@@ -58,13 +60,19 @@ def lint(
     if descriptor is not None:
         expected = Expected.of(table, report, descriptor, entry, kernarg, global_size, block)
     launches = sum(command.name.startswith("DISPATCH") for command in commands)
-    stream = _Stream(table, report, Launches(table, report, expected, launches, allow_queue_owned))
+    stream = _Stream(
+        table, report, Launches(table, report, expected, launches, _allowed(table, allow_queue_owned, allow_tmpring))
+    )
     for command in commands:
         if not stream.understands(command):
             return report.sorted()
         stream.take(command)
     stream.end()
     return report.sorted()
+
+
+def _allowed(table: FamilyTable, queue_owned: bool, tmpring: bool) -> frozenset[str]:
+    return frozenset([*(table.queue_owned if queue_owned else ()), *([TMPRING] if tmpring else ())])
 
 
 class _Stream:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from redline.encoders.dispatch import DispatchWords
 
 AXES = "XYZ"
+TMPRING = "COMPUTE_TMPRING_SIZE"
 LDS_LIMIT_UNITS = 128  # of 512 bytes
 USER_DATA_REGISTERS = 16
 REQUIRED = ("NUM_THREAD_X", "NUM_THREAD_Y", "NUM_THREAD_Z", "PGM_LO", "PGM_HI", "PGM_RSRC1", "PGM_RSRC2", "PGM_RSRC3")
@@ -95,10 +96,10 @@ class Launches:
     """The registers of the stream, and the launches that used them."""
 
     def __init__(
-        self, table: FamilyTable, report: Report, expected: Expected | None, launches: int, allow_queue_owned: bool
+        self, table: FamilyTable, report: Report, expected: Expected | None, launches: int, allowed: frozenset[str]
     ) -> None:
         self.table, self.report, self.expected = table, report, expected
-        self.only_one, self.allow_queue_owned = launches == 1, allow_queue_owned
+        self.only_one, self.allowed = launches == 1, allowed
         self.count, self.last = 0, 0  # launches so far, and where the last one is
         self.matched = False
         self.values: dict[str, tuple[int, int]] = {}  # register: value, and where it was written
@@ -111,8 +112,8 @@ class Launches:
             if offset in self.table.register_at:
                 self._set(self.table.register_at[offset].name, value, at)
             elif offset in self.table.queue_owned_at:
-                if not self.allow_queue_owned:
-                    name = self.table.queue_owned_at[offset]
+                name = self.table.queue_owned_at[offset]
+                if name not in self.allowed:
                     self.report.error(at, "queue-owned", f"{name} ({offset:#x}) belongs to the queue")
             elif offset in self.table.not_needed_at:
                 self._not_needed(self.table.not_needed_at[offset], value, at)
@@ -147,8 +148,9 @@ class Launches:
 
     def _not_needed(self, name: str, value: int, at: int) -> None:
         self.values[name.removeprefix("COMPUTE_")] = value, at
-        if name == "COMPUTE_TMPRING_SIZE":
-            self.report.warning(at, "tmpring", f"{name} is the queue's while no launch uses scratch")
+        if name == TMPRING:
+            if name not in self.allowed:
+                self.report.warning(at, "tmpring", f"{name} is the queue's while no launch uses scratch")
         elif value:
             self.report.warning(at, "register", f"{name} {value:#x}: a launch leaves it 0")
 

@@ -117,6 +117,15 @@ def test_cache_words_equal_the_answer(target: str) -> None:
     } == {name: int(word, 16) for name, word in gcr.items()}
 
 
+@pytest.mark.parametrize("table", FAMILIES, ids=lambda table: table.name)
+def test_the_boundary_of_scalar_and_vector_readers_is_radvs_own(table: FamilyTable) -> None:
+    """Case 66: CS_PARTIAL_FLUSH, then GLK, GLV and GL1 of gfx10_cs_emit_cache_flush; no GL1 on gfx12."""
+    stream = Pm4Stream(table)
+    stream.barrier()
+    gcr = "180" if table.name == "gfx12.0" else "380"
+    assert words(stream) == golden.hexes(f"C0004600 407 C0065800 0 FFFFFFFF FFFFFF 0 0 A {gcr}")
+
+
 def test_the_drain_alone_is_the_partial_flush() -> None:
     """`wait_idle` is an EVENT_WRITE and refreshes nothing."""
     stream = Pm4Stream("gfx1151")

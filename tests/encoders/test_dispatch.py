@@ -122,6 +122,36 @@ def test_lds_is_counted_in_512_bytes_rounded_up(table: FamilyTable, group_bytes:
 
 
 @every_family
+def test_lds_of_65536_bytes_is_the_most_static_and_dynamic_together(table: FamilyTable) -> None:
+    """Case 54: 16 KiB + 48 KiB are 128 units; one byte more, or 70,000 that the field could hold, are refused."""
+    assert launch(table, group_bytes=16384, dynamic_group_bytes=49152)["rsrc2"] == 0x84 | 128 << 15
+    for static, dynamic in ((16384, 49153), (70000, 0), (0, 70000)):
+        with pytest.raises(EncodeError, match=f"{static} static.*{dynamic} dynamic.*65536") as caught:
+            launch(table, group_bytes=static, dynamic_group_bytes=dynamic)
+        assert caught.value.code == "RL0506"
+
+
+@every_family
+def test_a_small_launch_does_not_lower_the_lds_of_a_large_one(table: FamilyTable) -> None:
+    """Case 54: sizes belong to a launch, not to a kernel."""
+    small, large = (launch(table, dynamic_group_bytes=n)["rsrc2"] >> 15 for n in (0, 60000))
+    assert (small, large, launch(table)["rsrc2"] >> 15) == (2, 120, 2)
+
+
+@every_family
+@pytest.mark.parametrize("word", ["rsrc1", "rsrc2", "rsrc3", "properties"])
+def test_every_reserved_bit_of_a_descriptor_is_refused_by_number(table: FamilyTable, word: str) -> None:
+    """Also bits beyond the word: nothing is masked away."""
+    register = PROPERTIES if word == "properties" else table.register[f"COMPUTE_PGM_{word.upper()}"]
+    bits = [bit for bit in range(33) if bit == 32 or register.reserved >> bit & 1]
+    for bit in bits:
+        with pytest.raises(EncodeError, match="saxpy." + word) as caught:
+            launch(table, **{word: getattr(plain(table), word) | 1 << bit})
+        assert caught.value.code == "RL0508"
+        assert f"{1 << bit:#x}" in caught.value.seen if bit < 32 else "0x1" in caught.value.seen
+
+
+@every_family
 def test_an_lds_size_that_is_already_right_is_taken(table: FamilyTable) -> None:
     """A caller may pass the register word as the hardware would hold it."""
     assert launch(table, rsrc2=0x84 | 2 << 15)["rsrc2"] == 0x84 | 2 << 15
@@ -137,6 +167,8 @@ SIZES = [
     (None, (64,), "RL0503", "None"),
     ((1 << 32,), (64,), "RL0503", "4294967296"),
     ((65536, 65536), (64,), "RL0503", "4294967296"),
+    ((8388608 * 512,), (512,), "RL0503", "4294967296"),
+    ((20000 * 128, 2047), (128,), "RL0503", "5240320000"),
     ((1625, 1626, 1626), (1,), "RL0503", "4296298500"),
     ((64,), (0,), "RL0503", "(0,)"),
     ((64,), (1025,), "RL0504", "1025"),
@@ -148,7 +180,7 @@ SIZES = [
 @every_family
 @pytest.mark.parametrize(("size", "block", "code", "text"), SIZES)
 def test_sizes_outside_the_limits_are_refused(table: FamilyTable, size: Any, block: Any, code: str, text: str) -> None:
-    """Grid of at least 1 and at most 2**32 - 1 work-items, workgroup of at most 1,024."""
+    """Case 53: grid of at least 1 and at most 2**32 - 1 work-items, workgroup of at most 1,024."""
     with pytest.raises(EncodeError) as caught:
         launch(table, size, block)
     assert caught.value.code == code
@@ -157,7 +189,8 @@ def test_sizes_outside_the_limits_are_refused(table: FamilyTable, size: Any, blo
 
 @every_family
 def test_the_largest_sizes_are_taken(table: FamilyTable) -> None:
-    """At the limits, not one below them."""
+    """At the limits, not one below them. Case 53: 8,388,607 groups of 512."""
+    assert launch(table, (8388607 * 512,), (512,))["dims"].tolist() == [8388607, 1, 1]
     assert launch(table, (0xFFFFFFFF,), (1,))["dims"].tolist() == [0xFFFFFFFF, 1, 1]
     assert launch(table, (1024,), (1024,))["threads"].tolist() == [1024, 1, 1]
     assert launch(table, (1, 1, 64), (1, 1, 64))["threads"].tolist() == [1, 1, 64]
@@ -166,7 +199,10 @@ def test_the_largest_sizes_are_taken(table: FamilyTable) -> None:
 @every_family
 @given(data=st.data())
 def test_the_unit_of_the_dimensions_covers_exactly_the_work_items(table: FamilyTable, data: st.DataObject) -> None:
-    """Even division: workgroups. Anything else: work-items, in all three dimensions."""
+    """Even division: workgroups. Anything else: work-items, in all three dimensions.
+
+    Case 56: CS_W32_EN, bit 15, for wave32 alone.
+    """
     size = data.draw(st.tuples(st.integers(1, 600), st.integers(1, 40), st.integers(1, 20)))
     block = data.draw(st.tuples(st.sampled_from([1, 8, 32]), st.sampled_from([1, 4, 7]), st.sampled_from([1, 2])))
     wave = data.draw(st.sampled_from([32, 64]))

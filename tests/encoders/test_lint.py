@@ -231,7 +231,11 @@ def test_every_register_of_the_queue_is_found(table: FamilyTable) -> None:
 
 
 def test_zeros_that_other_stacks_write_are_clean_but_for_tmpring() -> None:
-    """IREE and tinygrad zero START and RESTART; TMPRING_SIZE is the queue's."""
+    """Case 8b: IREE and tinygrad zero START and RESTART; TMPRING_SIZE is a policy with a name of its own."""
+    tmpring = behind("C0017600 218 0")
+    assert rules(tmpring, allow_queue_owned=True) == {(AFTER + 2, "tmpring", "warning")}, "not the same permission"
+    assert rules(tmpring, allow_tmpring=True) == set()
+    assert rules(behind("C0017600 216 0"), allow_tmpring=True) == {(AFTER + 2, "queue-owned", "error")}
     assert rules(behind("C0037600 204 0 0 0 C0037600 21B 0 0 0 C0027600 210 0 0")) == set()
     start = [*ENTRY, *golden.hexes("C0037600 204 0 0 0"), *LAUNCH[:-1], 0x8021, *RELEASE]
     assert rules(start) == set(), "a start that is set may be used"
