@@ -60,22 +60,28 @@ class Resources:
         return number
 
     def release(self, number: int) -> None:
-        """Release one resource. If the runtime refuses, HsaError, and the resource stays in the list."""
-        resource = self._open.get(number)
-        if resource is not None:
+        """Release one resource, once, whoever asks first. HsaError if the runtime refuses; then it stays listed."""
+        with self._lock:
+            resource = self._open.pop(number, None)
+        if resource is None:
+            return
+        try:
             self._hsa.check(resource.release, resource.argument)
+        except HsaError:
             with self._lock:
-                self._open.pop(number, None)
+                self._open[number] = resource
+            raise
 
     def release_all(self) -> None:
         """Release everything, queues first, and raise the first error.
 
         Once a queue refuses to end, all memory stays: whatever it runs may still write there.
         """
-        numbers = sorted(self._open, key=lambda number: (self._open[number].rank, -number))
+        with self._lock:
+            resources = sorted(self._open.items(), key=lambda item: (item[1].rank, -item[0]))
         first: HsaError | None = None
-        for number in numbers:
-            is_queue = self._open[number].rank is Rank.QUEUE
+        for number, resource in resources:
+            is_queue = resource.rank is Rank.QUEUE
             if first is not None and not is_queue:
                 break
             try:
