@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from .errors import CodeObjectError, RecordError, UnsupportedKernel, UnsupportedTarget
 
@@ -65,13 +65,24 @@ class Certificate:
     reads: Reads = "scalar_or_unknown"
     scalar_args: frozenset[int] = frozenset()
 
+    def __post_init__(self) -> None:
+        offsets = isinstance(self.scalar_args, frozenset) and all(isinstance(at, int) for at in self.scalar_args)
+        if self.reads not in get_args(Reads) or not offsets:
+            raise RecordError(
+                "RL0136",
+                where="Certificate",
+                seen=f"reads={self.reads!r}, scalar_args={self.scalar_args!r}",
+                allowed=f"{', '.join(get_args(Reads))}, and a frozenset of kernarg offsets",
+                do="take certificates from radiowave",
+            )
+
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
     """One kernel of a code object. Pure: compared by value, holds no address.
 
     `entry_offset` is the byte distance from the kernel descriptor (the "kernel object" of HSA) to the first
-    instruction; the other words are the descriptor's own.
+    instruction; the other words are the descriptor's own. `symbol` is the descriptor's in the symbol table ("name.kd").
     """
 
     name: str
@@ -92,6 +103,7 @@ class Kernel:
     required_block: tuple[int, int, int] | None = None
     uniform_workgroups: bool = False
     kernarg_align: int = 8
+    symbol: str = ""
     certificate: Certificate | None = None
     module: Module | None = field(default=None, compare=False, repr=False)
 
@@ -310,5 +322,6 @@ def _kernel(target: str, facts: KernelFacts, module: Module) -> Kernel:
         required_block=facts.required_workgroup,
         uniform_workgroups=facts.has_uniform_workgroups,
         kernarg_align=facts.kernarg_align,
+        symbol=facts.symbol,
         module=module,
     )

@@ -96,7 +96,7 @@ class Replay:
                 )
             if module.sha256 not in loaded:
                 loaded[module.sha256] = stack.enter_context(self.device.agent.load(module.data))
-            entries.append(loaded[module.sha256].kernel_object(kernel.name) + kernel.entry_offset)
+            entries.append(loaded[module.sha256].kernel_object(kernel.symbol) + kernel.entry_offset)
         return np.array(entries, np.uint64)
 
     def _arena(self, stack: ExitStack, nbytes: int) -> hsa.Buffer:

@@ -172,6 +172,8 @@ def test_lowering_refuses_fences_of_another_plan() -> None:
 def test_only_the_exact_words_of_a_certificate_narrow() -> None:
     """What cannot be proved gets the wider class."""
     for words in ("unknown", "vmem-only", "", "scalar"):
+        with pytest.raises(rl.RecordError, match="vmem_only, scalar_args, scalar_or_unknown"):
+            rl.Certificate(words)  # type: ignore[arg-type]
         assert read_classes(_certified(words), 0) == ("K", "V")
     assert read_classes(_certified("vmem_only"), 0) == ("V",)
     assert read_classes(_certified("vmem_only"), None) == ("K", "V")

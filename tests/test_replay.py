@@ -4,6 +4,9 @@
 from __future__ import annotations
 
 import gc
+import signal
+import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -456,3 +459,35 @@ def test_device_buffers_check_ranges_and_kinds(device: rl.Device) -> None:
             device.buffer(size)  # type: ignore[arg-type]
     with pytest.raises(rl.BindingError, match="device, host, fine, uncached"):
         device.buffer(64, kind="managed")  # type: ignore[arg-type]
+
+
+def test_an_interrupt_is_not_lost_in_the_software_device(device: rl.Device) -> None:
+    """Ctrl-C in a wait reaches the caller at once; the replay is still in flight and can be closed."""
+    plan, memory = _spinning(device)
+    with device.instantiate(plan, memory) as replay:
+        replay.submit()
+        timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
+        timer.start()
+        started = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            replay.wait(timeout=30.0)
+        timer.join()
+        assert time.monotonic() - started < 20
+        with pytest.raises(rl.ReplayBusy):
+            replay.submit()
+
+
+def test_an_interrupted_submit_stays_in_flight(device: rl.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The packet may be published: the memory stays held until the replay is waited for or closed."""
+    plan, memory = _spinning(device)
+    with device.instantiate(plan, memory) as replay:
+
+        def interrupted(*_: object, **__: object) -> int:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(replay._queue, "submit", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            replay.submit()
+        with pytest.raises(rl.ReplayBusy):
+            memory["z"].read()
+    assert memory["z"].read("u1", count=1).shape == (1,)

@@ -98,11 +98,14 @@ class Hsa:
 
     def call(self, name: str, *args: Any) -> Any:
         """The function's own result, unchecked."""
-        return self._functions[name](*args)
+        result = self._functions[name](*args)
+        if _interrupts:
+            raise _interrupts.pop()
+        return result
 
     def check(self, name: str, *args: Any) -> None:
         """Call a function that returns a status; anything but success is an `HsaError`."""
-        status = self._functions[name](*args)
+        status = self.call(name, *args)
         if status != Status.HSA_STATUS_SUCCESS:
             raise self.refused(name, status)
 
@@ -162,6 +165,10 @@ def callback_table(
     return RuntimeTable(kind, addresses, callbacks, fault_text, device)
 
 
+#: Ctrl-C pressed while a callback ran: Python raises it in the main thread, inside whatever it is doing there.
+_interrupts: list[KeyboardInterrupt] = []
+
+
 def guarded(
     prototype: Any,
     function: Callable[..., Any],
@@ -176,7 +183,10 @@ def guarded(
     def entry(*args: Any) -> Any:
         try:
             return function(*args)
-        except BaseException as error:  # a KeyboardInterrupt here would be lost all the same
+        except KeyboardInterrupt as interrupt:  # `Hsa.call` raises it once C has returned
+            _interrupts.append(interrupt)
+            return None if prototype._restype_ is None else on_error
+        except BaseException as error:
             remember(error)
             return None if prototype._restype_ is None else on_error
 
