@@ -185,6 +185,17 @@ def test_every_packet_may_be_cut_nowhere() -> None:
                     b.run(words[:length])
 
 
+def test_a_stream_that_fails_takes_its_unconfirmed_writes_along() -> None:
+    """They belong to that stream: the next one of the same reader does not find them."""
+    with bench() as b:
+        with pytest.raises(PacketFault):
+            b.run([0xC0033700, 0x00000200, b.data & 0xFFFFFFFF, b.data >> 32, 9, 0])
+        b.run([0xFFFF1000])
+        assert b.memory.u32_at(b.data) == 5
+        b.run([0xC0033700, 0x00000200, b.data & 0xFFFFFFFF, b.data >> 32, 9])
+        assert b.memory.u32_at(b.data) == 9
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_streams_of_noise_end_in_the_devices_own_faults(seed: int) -> None:
     """Random words; valid packets in random order with a few words changed; their lengths and addresses included."""

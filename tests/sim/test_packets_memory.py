@@ -153,15 +153,6 @@ def test_unconfirmed_writes_land_in_order_before_the_completion_signal() -> None
         assert buffer.read("<u4", 0, 2).tolist() == [2, POISON]
 
 
-def test_a_stream_that_fails_takes_its_unconfirmed_writes_along() -> None:
-    """They belong to that stream: the next one on the same device does not find them."""
-    with memory() as (_, agent, buffer):
-        with pytest.raises(QueueFailed):
-            run_stream(agent, [*write_data(0x00000200, buffer.address, 1), 0])
-        run_stream(agent, PAD)
-        assert buffer.read("<u4", 0, 1)[0] == POISON
-
-
 @pytest.mark.parametrize("target", EVERY_FAMILY)
 @pytest.mark.parametrize("event", [0x14, 0x28])
 def test_release_fences_of_each_family(target: str, event: int) -> None:
