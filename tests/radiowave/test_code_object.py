@@ -476,6 +476,31 @@ def test_stripped_object_is_read_by_dynsym(globals_object: bytes) -> None:
     assert stripped.kernels == CodeObject.parse(globals_object).kernels
 
 
+def test_number_of_kernels_is_limited(globals_object: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted before any of them is read."""
+    monkeypatch.setattr(metadata, "MAX_KERNELS", 1)
+    with pytest.raises(CodeObjectError, match=r"RW0308 metadata amdhsa\.kernels: 2 kernels; allowed: up to 1"):
+        CodeObject.parse(globals_object)
+
+
+def test_target_id_of_an_object() -> None:
+    """Asked for by target id, an object's own features decide: any fits both, a fixed one only itself."""
+    text = sources.TRIPLE + 'define amdgpu_kernel void @k() "target-features"="{}" {{ ret void }}'
+    jobs = [CompileJob(text.format(features), "gfx1010") for features in ("+xnack", "-xnack", "")]
+    on, off, either = compile_many(jobs)
+    assert [CodeObject.parse(data).target_id for data in (on, off, either)] == [
+        "gfx1010:xnack+",
+        "gfx1010:xnack-",
+        "gfx1010",
+    ]
+    for data, target in ((on, "gfx1010:xnack+"), (off, "gfx1010:xnack-"), (on, "gfx1010"), (either, "gfx1010:xnack+")):
+        assert CodeObject.read(data, target).data == data
+    for data, target in ((on, "gfx1010:xnack-"), (off, "gfx1010:xnack+"), (either, "gfx1010:sramecc+")):
+        with pytest.raises(CodeObjectError, match="RW0317 code object: gfx1010") as caught:
+            CodeObject.read(data, target)
+        assert caught.value.allowed == target
+
+
 def test_names_and_notes_that_repeat_themselves(globals_object: bytes) -> None:
     """Symbols may share the bytes of a name, segments those of a note: only as often as honest files do."""
     elf = e.Elf(globals_object)

@@ -8,12 +8,11 @@ import time
 import tracemalloc
 from collections.abc import Callable
 
-import msgpack
 import pytest
 from redline_fuzz import hostile_objects
 from redline_fuzz.hostile_mutations import with_note
 
-from radiowave import CodeObject, CodeObjectError, metadata
+from radiowave import CodeObject, CodeObjectError
 from radiowave import elf as e
 
 MIB = 1 << 20
@@ -69,6 +68,12 @@ def _same_note_again_and_again(data: bytes) -> bytes:
     return _with_segments(data, row, 60_000, 4 * MIB)
 
 
+def _large_note_again_and_again(data: bytes) -> bytes:
+    note = e.NHDR.pack(7, 3 * MIB, e.NT_AMDGPU_METADATA) + b"AMDGPU\0\0"
+    row = e.PHDR.pack(e.PT_NOTE, 4, len(data), 0, 0, 3 * MIB + len(note), 3 * MIB + len(note), 1)
+    return _with_segments(data + note, row, 60_000, 4 * MIB)
+
+
 def _section_names(data: bytes) -> bytes:
     """Every section header there can be, each with the longest name there can be, all the same bytes."""
     names = len(data) + 65535 * e.SHDR.size
@@ -83,12 +88,6 @@ def _maps(data: bytes) -> bytes:
     return with_note(data, b"\xdd" + struct.pack(">I", 8 * MIB) + b"\x80" * (8 * MIB))
 
 
-def _many_kernels(data: bytes) -> bytes:
-    document = msgpack.unpackb(e.Elf(data).notes()[0].payload)
-    document["amdhsa.kernels"] = [7] * (metadata.MAX_KERNELS + 1)
-    return with_note(data, msgpack.packb(document))
-
-
 def _entries_that_share_bytes(data: bytes) -> bytes:
     """A bundle whose entries are all the same megabyte."""
     names = [f"hip-amdgcn-amd-amdhsa--gfx{n}" for n in range(10_000)]
@@ -99,9 +98,9 @@ def _entries_that_share_bytes(data: bytes) -> bytes:
 
 BOMBS: tuple[Callable[[bytes], bytes], ...] = (
     _same_note_again_and_again,
+    _large_note_again_and_again,
     _section_names,
     _maps,
-    _many_kernels,
     _entries_that_share_bytes,
 )
 
