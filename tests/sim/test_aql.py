@@ -298,7 +298,7 @@ DESCRIPTORS_REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "few user SGPRs": ({"rsrc2": 0x82}, r"RSRC2.USER_SGPR: 1; allowed: 2 \(what the properties ask for\) to 16"),
     "many user SGPRs": ({"rsrc2": 0xA2}, "RSRC2.USER_SGPR: 17"),
     "segment buffer without room": ({"properties": 0x0409}, r"RSRC2.USER_SGPR: 2; allowed: 6"),
-    "RSRC1": ({"rsrc1": 0xE80F0000}, "COMPUTE_PGM_RSRC1: 0xe80f0000; allowed: bits within 0xe7ffffff"),
+    "RSRC1": ({"rsrc1": 0xE80F0000}, "COMPUTE_PGM_RSRC1: 0xe80f0000; allowed: bits within 0xe5bfffff"),
     "RSRC3": ({"rsrc3": 0x1020}, "COMPUTE_PGM_RSRC3: 0x00001020"),
 }
 
