@@ -101,12 +101,22 @@ def text(command: Command, target: str | FamilyTable) -> list[str]:
     return [*lines, *(f"        !! dword {problem.dword}: {problem.text}" for problem in command.problems)]
 
 
+def header_of(word: int, room: int, table: FamilyTable) -> Packet | None:
+    """The packet that a word is the header of, when its size is right and it fits in `room` dwords."""
+    packet = table.packet_of.get(HEADER.by_name["OPCODE"].unpack(word))
+    count = HEADER.by_name["COUNT"].unpack(word)
+    size = 1 if count == PAD_COUNT else count + 2
+    if word >> 30 != 3 or packet is None or _wrong_size(packet, size, min(size, room)):
+        return None
+    return packet
+
+
 def _command(table: FamilyTable, stream: Sequence[int], at: int) -> Command:
     word = stream[at]
     if not 0 <= word <= 0xFFFFFFFF or word >> 30 != 3:
         return Command(at, (word,), "?", {}, problems=(Problem(at, "header", f"{word:#010x} is no type-3 header"),))
     opcode, count = HEADER.by_name["OPCODE"].unpack(word), HEADER.by_name["COUNT"].unpack(word)
-    packet = next((item for item in table.packets if item.opcode == opcode), None)
+    packet = table.packet_of.get(opcode)
     size = 1 if count == PAD_COUNT else count + 2
     found = tuple(stream[at : at + size])
     if packet is None:

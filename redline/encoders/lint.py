@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from redline.encoders.decode import Command, read
+from redline.encoders.decode import Command, header_of, read
 from redline.encoders.families import family_for
 from redline.encoders.findings import Finding, Report
 from redline.encoders.lint_launch import TMPRING, Expected, Launches
-from redline.encoders.table import HEADER, FamilyTable
+from redline.encoders.table import FamilyTable
 
 if TYPE_CHECKING:
     from redline.encoders.dispatch import DispatchWords
@@ -86,7 +86,6 @@ class _Stream:
         self.refreshed: set[str] = set()  # GCR fields of the acquires before the first launch
         self.fences: dict[int, tuple[int, int]] = {}  # address: value and launches before its RELEASE_MEM
         self.chained = False
-        self.opcodes = {packet.opcode for packet in table.packets}
 
     def understands(self, command: Command) -> bool:
         """Report what the decoder did not understand; False where the stream cannot be followed any further."""
@@ -262,11 +261,8 @@ class _Stream:
         """A wrong count swallows the packets behind it as data: whole packets in data are suspicious."""
         tail, first = command.tail, command.dword + len(command.words) - len(command.tail)
         for i, word in enumerate(tail):
-            size = 2 + HEADER.by_name["COUNT"].unpack(word)
-            if word >> 30 != 3 or HEADER.by_name["OPCODE"].unpack(word) not in self.opcodes or i + size > len(tail):
-                continue
-            inner = next(read(tail[i : i + size], self.table))
-            if inner.whole:
+            inner = header_of(word, len(tail) - i, self.table)
+            if inner:
                 text = f"the {command.name} at {command.dword} holds what reads as {inner.name}: is its count right?"
                 self.report.warning(first + i, "hidden", text)
                 return

@@ -302,6 +302,11 @@ class FamilyTable:
         return {item.name: item for item in self.packets}
 
     @cached_property
+    def packet_of(self) -> dict[int, Packet]:
+        """By opcode."""
+        return {item.opcode: item for item in self.packets}
+
+    @cached_property
     def register(self) -> dict[str, Register]:
         return {item.name: item for item in self.registers}
 

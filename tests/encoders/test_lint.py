@@ -100,6 +100,7 @@ BROKEN: dict[str, tuple[Words, set[tuple[int, str, str]]]] = {
     "no threads": (changed(10, 0), {(10, "threads", "error")}),
     "1,025 threads": (changed(10, 1025), {(10, "threads", "error")}),
     "a partial workgroup": (changed(10, 100 << 16 | 256), {(10, "threads", "error")}),
+    "interleaved threads": (changed(10, 1 << 13 | 256), {(10, "threads", "warning")}),
     "PARTIAL_TG_EN alone": (changed(DISPATCH + 4, 0x8047), {(DISPATCH + 4, "initiator", "error")}),
     "ORDERED_APPEND_ENBL": (changed(DISPATCH + 4, 0x800D), {(DISPATCH + 4, "initiator", "error")}),
     "nothing starts": (changed(DISPATCH + 4, 0x8044), {(DISPATCH + 4, "initiator", "error")}),
@@ -357,10 +358,10 @@ def test_any_words_are_read_to_the_end_without_an_exception(table: FamilyTable, 
 
 def test_a_long_packet_of_headers_takes_no_quadratic_time() -> None:
     """Every dword of a NOP may look like a header."""
-    started = time.monotonic()
-    for word in (0xFFFE1500, 0xDFFF4600):
+    started = time.process_time()
+    for word in (0xFFFE1500, 0xDFFF4600, 0xC0004500):
         lint([0xFFFE1000, *[word] * 0x3FFF], "gfx1201")
-    assert time.monotonic() - started < 10
+    assert time.process_time() - started < 2
 
 
 def test_an_unknown_target_is_refused() -> None:
