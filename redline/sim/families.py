@@ -72,7 +72,7 @@ _GFX12 = _COMMON | {
     0x208: Register("COMPUTE_NUM_THREAD_Y", 0xFFFF1FFF),
     0x213: Register("COMPUTE_PGM_RSRC2"),
     0x218: Register("COMPUTE_TMPRING_SIZE", 0x3FFFFFFF),
-    0x228: Register("COMPUTE_PGM_RSRC3", 0x80002FFF),
+    0x228: Register("COMPUTE_PGM_RSRC3", 0x80002FF0),  # 3:0 have a name in the kernel and are reserved in LLVM
 }
 
 _OWNED_COMMON: dict[int, str] = {
