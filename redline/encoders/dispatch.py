@@ -53,7 +53,10 @@ class DispatchWords:
 
     Addresses are what the GPU sees: `entry` is the first instruction, 256-byte aligned; `kernarg` is 16-byte
     aligned. `group_bytes` is the static LDS size of the descriptor, `dynamic_group_bytes` what the launch
-    adds. The register words are the descriptor's, verbatim. `name` appears in errors.
+    adds, both in bytes. The register words are the descriptor's, verbatim. `name` appears in errors.
+
+    Checks nothing by itself: the launch does, with EncodeError and UnsupportedKernel. Source of the layout: LLVM
+    AMDGPUUsage, "Kernel Descriptor".
     """
 
     entry: int

@@ -21,7 +21,7 @@ TARGETS: tuple[str, ...] = tuple(_BY_TARGET)
 
 
 def family_for(target: str) -> FamilyTable:
-    """The table of a target's family.
+    """The table of a target's family; UnsupportedTarget (RL0301) for a name that is not in `TARGETS`.
 
     >>> family_for("gfx1201").name
     'gfx12.0'

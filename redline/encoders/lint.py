@@ -47,6 +47,9 @@ def lint(
 ) -> list[Finding]:
     """Everything to say about a stream, in order of dwords; an empty list is a clean stream.
 
+    Raises UnsupportedTarget for an unknown target and nothing for any words. Source of the rules: the family's table,
+    and what the comments of `lint.py` name.
+
     `descriptor`: what the launch of that kernel must have in its registers. A stream of several kernels is
     compared where the program address is `entry`; `entry` and `kernarg` are the descriptor's own unless given,
     0 is not compared. `global_size` and `block` are work-items. `allow_queue_owned`: for streams of other

@@ -43,7 +43,10 @@ Size = int | Sequence[int]
 class Pm4Stream:
     """A PM4 stream for one target, with real addresses.
 
-    Addresses (`_va`) are what the GPU sees: below 2**48, aligned as each call says, checked when it is called.
+    Addresses (`_va`) are in bytes as the GPU sees them: below 2**48, aligned as each call says. Sizes of launches are
+    work-items, of words and buffers dwords of 4 bytes. Every call checks before it adds: EncodeError for what does
+    not fit its packet, UnsupportedKernel for a kernel that a raw dispatch cannot launch; the stream is then as it was.
+    Source of the words: the family's table, `redline tables TARGET`.
 
     >>> s = Pm4Stream("gfx1201")
     >>> s.wait_idle()
