@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command `redline-fuzz`.
 
-`ir` compares random LLVM IR programs on the host and on the software device. Fuzzing of graphs, fences and
-encoded words against a hostile machine is not here yet: it comes with part 4, and the command says so.
+`ir` compares random LLVM IR programs on the host and on the software device; `mutate` asks whether they would
+notice a wrong instruction. Fuzzing of graphs, fences and encoded words against a hostile machine is not here yet:
+it comes with part 4, and the command says so.
 """
 
 from __future__ import annotations
@@ -13,7 +14,10 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from radiowave import RadiowaveError
+from redline_fuzz import ir_mutation
 from redline_fuzz.ir_bisect import Bisection
+from redline_fuzz.ir_host import HostError
 from redline_fuzz.ir_programs import generate
 from redline_fuzz.ir_run import TARGETS, WAVES, Sides, run
 
@@ -24,14 +28,18 @@ LATER = "Fuzzing of graphs and fences against a hostile machine comes with part 
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit status: 0 all equal, 1 a difference or a fault, 2 usage."""
+    """Exit status: 0 all equal, 1 a difference or a fault, 2 usage, or tools that are missing or fail."""
     parser = _parser()
     options = parser.parse_args(arguments)
     if options.command is None:
         print(LATER, file=sys.stderr)
         parser.print_usage(sys.stderr)
         return USAGE
-    return _ir(options)
+    try:
+        return _ir(options) if options.command == "ir" else _mutate(options)
+    except (RadiowaveError, HostError) as error:
+        print(f"redline-fuzz: {error}", file=sys.stderr)
+        return USAGE
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -52,6 +60,17 @@ def _parser() -> argparse.ArgumentParser:
     ir.add_argument("--wave", action="append", type=int, choices=WAVES, help="only this wave size; may be given again")
     ir.add_argument("--workers", type=_positive, help="processes (default: one a core)")
     ir.add_argument("--json", action="store_true", help="print the record as JSON")
+    mutate = commands.add_parser(
+        "mutate",
+        help="make each instruction of the software device wrong in turn and see whether random IR notices",
+        description="Change each row of the executor's ALU tables by one bit; random LLVM IR should notice.",
+        epilog="Example: redline-fuzz mutate --target gfx1100. Exit status: 1 when one goes unnoticed for no reason.",
+    )
+    mutate.add_argument("--target", choices=TARGETS, default="gfx1201", help="default gfx1201")
+    mutate.add_argument("--wave", type=int, choices=WAVES, default=32, help="default 32")
+    mutate.add_argument("--count", type=_positive, default=240, help="programs to try, rounded up to batches (240)")
+    mutate.add_argument("--seed", type=_natural, default=1, help="seed of programs and data (default 1)")
+    mutate.add_argument("--json", action="store_true", help="print the record as JSON")
     return parser
 
 
@@ -85,6 +104,17 @@ def _ir(options: argparse.Namespace) -> int:
         print(json.dumps(record, indent=2))
     else:
         _print_record(record)
+    return EQUAL if record["equal"] else DIFFERENT
+
+
+def _mutate(options: argparse.Namespace) -> int:
+    record = ir_mutation.run((options.target, options.wave), options.seed, options.count)
+    if options.json:
+        print(json.dumps(record, indent=2))
+    else:
+        print(f"{record['pair']}: {record['noticed']} of {record['mutants']} mutants noticed")
+        for name, reason in record["missed"].items():
+            print(f"  not noticed: {name}: {reason or 'NO KNOWN REASON'}")
     return EQUAL if record["equal"] else DIFFERENT
 
 

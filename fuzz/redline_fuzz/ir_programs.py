@@ -26,30 +26,9 @@ MOST_OPERATIONS = 60
 
 # Constants, so that inline constants and literals of every operand type appear. Integers cover the inline range
 # -16..64 and both sides of it; floats the inline ones, and 1 / (2 pi), whose text a disassembler rounds.
-INTEGER_CONSTANTS = (
-    "0",
-    "1",
-    "-1",
-    "-16",
-    "-17",
-    "64",
-    "65",
-    "5",
-    "31",
-    "255",
-    "-256",
-    "4660",
-    "32767",
-    "-32768",
-)
-WIDE_CONSTANTS = ("65536", "305419896", "-305419896", "2147483647", "-2147483648")
-LONG_CONSTANTS = (
-    "4294967296",
-    "81985529216486895",
-    "-4294967297",
-    "9223372036854775807",
-    "-9223372036854775808",
-)
+INTEGER_CONSTANTS = tuple(str(n) for n in (0, 1, -1, -16, -17, 64, 65, 5, 31, 255, -256, 4660, 32767, -32768))
+WIDE_CONSTANTS = tuple(str(n) for n in (0x10000, 0x12345678, -0x12345678, (1 << 31) - 1, -1 << 31))
+LONG_CONSTANTS = tuple(str(n) for n in (1 << 32, 0x0123456789ABCDEF, -(1 << 32) - 1, (1 << 63) - 1, -1 << 63))
 CONSTANTS: dict[str, tuple[str, ...]] = {
     "i1": ("true",),
     "i16": INTEGER_CONSTANTS,
