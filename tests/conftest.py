@@ -19,7 +19,7 @@ settings.register_profile(
     max_examples=60,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.register_profile("prove", parent=settings.get_profile("default"), max_examples=3000)
+settings.register_profile("prove", parent=settings.get_profile("default"), max_examples=600)
 settings.load_profile("default")
 
 # Kernels built by the tests are cached apart from the user's.

@@ -78,7 +78,7 @@ def demo() -> dict[str, Any]:
 
 
 def suite() -> dict[str, Any]:
-    """The test suite with fifty times the examples."""
+    """The test suite with ten times the examples."""
     command = [sys.executable, "-m", "pytest", "-n", str(os.cpu_count()), "--hypothesis-profile", "prove"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     tail = done.stdout.strip().splitlines()[-1:]
