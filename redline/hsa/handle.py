@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import threading
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Self
@@ -41,11 +40,13 @@ class _Resource:
 
 
 class Resources:
-    """Open resources of one runtime, by number. Holds no handle, so that handles can go."""
+    """Open resources of one runtime, by number. Holds no handle, so that handles can go.
+
+    Takes no lock: the collector may release from inside any of these calls. Each is one step of a dictionary.
+    """
 
     def __init__(self, hsa: Hsa) -> None:
         self._hsa = hsa
-        self._lock = threading.Lock()
         self._numbers = itertools.count()
         self._open: dict[int, _Resource] = {}
 
@@ -54,22 +55,19 @@ class Resources:
 
     def add(self, rank: Rank, release: str, argument: Any, keep: object = None) -> int:
         """Note a resource; its number."""
-        with self._lock:
-            number = next(self._numbers)
-            self._open[number] = _Resource(rank, release, argument, keep)
+        number = next(self._numbers)
+        self._open[number] = _Resource(rank, release, argument, keep)
         return number
 
     def release(self, number: int) -> None:
         """Release one resource, once, whoever asks first. HsaError if the runtime refuses; then it stays listed."""
-        with self._lock:
-            resource = self._open.pop(number, None)
+        resource = self._open.pop(number, None)
         if resource is None:
             return
         try:
             self._hsa.check(resource.release, resource.argument)
         except HsaError:
-            with self._lock:
-                self._open[number] = resource
+            self._open[number] = resource
             raise
 
     def release_all(self) -> None:
@@ -77,8 +75,7 @@ class Resources:
 
         Once a queue refuses to end, all memory stays: whatever it runs may still write there.
         """
-        with self._lock:
-            resources = sorted(self._open.items(), key=lambda item: (item[1].rank, -item[0]))
+        resources = sorted(self._open.items(), key=lambda item: (item[1].rank, -item[0]))
         first: HsaError | None = None
         for number, resource in resources:
             is_queue = resource.rank is Rank.QUEUE

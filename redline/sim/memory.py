@@ -15,6 +15,9 @@ import ctypes
 import mmap
 import os
 import threading
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -102,7 +105,11 @@ class Memory:
         self._map = _take_arena()
         self._bytes: NDArray[np.uint8] = np.frombuffer(self._map, np.uint8)
         self.base = int(self._bytes.__array_interface__["data"][0])
-        self._lock = threading.Lock()
+        # The collector may run anywhere, also while the table changes, and what it ends (a dropped replay) frees
+        # memory: from inside, on the same thread. Such rows wait in `_doomed` for the end of the change.
+        self._lock = threading.RLock()
+        self._changing = False
+        self._doomed: deque[Allocation] = deque()
         self._table = _table([])
         self._closed = False
 
@@ -131,7 +138,7 @@ class Memory:
         """Address of `nbytes` fresh bytes, or `MemoryError` when no gap is wide enough."""
         if nbytes < 1 or align < 1 or align & (align - 1):
             raise ValueError(f"cannot allocate {nbytes} bytes aligned to {align}")
-        with self._lock:
+        with self._change():
             if self._closed:
                 raise MemoryError("the arena is closed")
             address = self._find_gap(nbytes, max(align, READ_GRANULE))
@@ -144,18 +151,37 @@ class Memory:
 
     def free(self, address: int) -> None:
         """Forget the allocation that starts at `address`; later accesses to it fault."""
-        with self._lock:
-            row = self._row_at(address)
-            self._table = _table([other for other in self._table.rows if other is not row])
-            self._poison(row.address, row.nbytes)
-            self._release_pages(row)
+        self._doomed.append(self._row_at(address))
+        with self._change():
+            pass
 
     def map_for_device(self, address: int) -> None:
         """Let the device touch the allocation that starts at `address`."""
-        with self._lock:
+        with self._change():
             row = self._row_at(address)
             rows = [replace(row, mapped=True) if other is row else other for other in self._table.rows]
             self._table = _table(rows)
+
+    @contextmanager
+    def _change(self) -> Iterator[None]:
+        """One change of the table; the outermost ends with the rows that were freed."""
+        with self._lock:
+            outermost, self._changing = not self._changing, True
+            try:
+                yield
+            finally:
+                if outermost:
+                    self._reap()
+                    self._changing = False
+
+    def _reap(self) -> None:
+        while self._doomed:
+            row = self._doomed.popleft()
+            rows = [other for other in self._table.rows if other is not row]
+            if len(rows) < len(self._table.rows):
+                self._table = _table(rows)
+                self._poison(row.address, row.nbytes)
+                self._release_pages(row)
 
     def find(self, address: int, nbytes: int = 1) -> Allocation | None:
         """The allocation, mapped or not, that holds all of [address, address + nbytes)."""

@@ -36,7 +36,7 @@ class Pools:
 
     def __init__(self, memory: Memory, target: Target) -> None:
         self._memory, self._target = memory, target
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # the collector may free from inside, as in `memory.py`
         self._allocations: dict[int, _Allocation] = {}
 
     def calls(self) -> dict[str, Callable[..., Any]]:

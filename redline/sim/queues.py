@@ -48,6 +48,7 @@ class SimQueue:
         self._rung = 0  # packets that the doorbell has announced
         self._read = self._write = 0
         self.cancelled = threading.Event()
+        self._ending = False  # whoever owns the error callback may take it away from now on
         self._ring = memory.allocate(slots * PACKET_BYTES, align=4096, label=f"ring of queue {number}")
         for slot in range(slots):
             memory.store(self._ring + slot * PACKET_BYTES, INVALID_SLOT)
@@ -82,15 +83,25 @@ class SimQueue:
             return before
 
     def destroy(self) -> bool:
-        """Cancel, wait for the thread, free. False if the thread did not stop: then its memory stays."""
+        """Cancel, wait for the thread, free. False if the thread did not stop: then its memory stays.
+
+        On the queue's own thread (its collector ended the last user) the rest is left to another one, which can wait.
+        """
+        self._ending = True
+        if threading.get_ident() == self._thread.ident:
+            name = f"redline-sim-end-{self.number}"
+            threading.Thread(target=self._end, name=name, daemon=True).start()
+            return True
+        return self._end()
+
+    def _end(self) -> bool:
         self.cancelled.set()
         self._signals.wake()
         with self._woken:
             self._woken.notify_all()
-        if self._thread is not threading.current_thread():
-            self._thread.join(JOIN_SECONDS)
-            if self._thread.is_alive():
-                return False
+        self._thread.join(JOIN_SECONDS)
+        if self._thread.is_alive():
+            return False
         self._signals.destroy(self.doorbell)
         self._memory.free(self._ring)
         self._memory.free(self.address)
@@ -139,6 +150,9 @@ class SimQueue:
         return self._ring + index % self.slots * PACKET_WORDS * 4
 
     def _fail(self, index: int, status: int, text: str) -> None:
+        """Tell the host, unless it has begun to destroy the queue: then nobody listens any more."""
+        if self._ending:
+            return
         with self._woken:
             self._read = index
         self._remember(f"queue {self.number}, packet {index}: {text}")

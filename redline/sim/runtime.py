@@ -72,7 +72,7 @@ class SimRuntime:
         self.trace: deque[Executed] = deque(maxlen=TRACED_PACKETS)
         self.errors: list[BaseException] = []  # what raised inside a callback: bugs of this device
         self.queues: dict[int, SimQueue] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # the collector may destroy queues from inside, as in `memory.py`
         self._references = 0
         self._stuck = False  # a queue did not stop: its thread may still use the arena
         self._numbers = itertools.count()

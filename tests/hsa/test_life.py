@@ -16,6 +16,7 @@ import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +124,11 @@ def wait_until(done: Callable[[], bool]) -> bool:
             return False
         time.sleep(0.01)
     return True
+
+
+def has_ended(thread: str) -> bool:
+    """Whether no thread has this name."""
+    return thread not in [running.name for running in threading.enumerate()]
 
 
 def child_processes() -> set[int]:
@@ -297,6 +303,37 @@ def test_ten_thousand_submits_leave_nothing_behind() -> None:
     assert after[0] - before[0] < 500
     # The trace of the last 4,096 packets was filled before tracing began and is traced now: about 300 bytes each.
     assert grown < 4096 * 600
+
+
+def test_a_queue_may_be_closed_on_its_own_thread_with_its_memory() -> None:
+    """The collector runs there too, and ends a dropped replay under its kernel: the kernel's next access is a fault
+    that nobody is told of, for the callback is gone; the thread ends, and the next queue works."""
+    owned: list[Any] = []
+
+    def close_everything(dispatch: Dispatch, memory: Memory, cancelled: threading.Event) -> None:
+        if dispatch.dims[0] != 4:
+            return
+        address = owned[1].address
+        for handle in owned:
+            handle.close()
+        gc.collect()
+        memory.u32_at(address)
+
+    with device(backend=Remembering(close_everything)) as (sim, agent):
+        for groups in (4, 5):
+            queue, ib = agent.queue(), agent.allocate(4096, "kernarg", executable=True)
+            owned[:] = [queue, ib]
+            words = launch(groups=groups)
+            ib.write(np.array(words, np.uint32))
+            with agent.signal(1) as signal:
+                queue.submit(ib_packet(ib.address, len(words), signal.handle))
+                if groups == 5:
+                    signal.wait_below(1, 10, poll=queue.check)
+                else:
+                    assert wait_until(partial(has_ended, f"redline-sim-queue-{queue.id}"))
+        assert wait_until(lambda: len(sim.queues) == 1)
+        assert sim.errors == []
+        queue.close()
 
 
 # Errors in callbacks

@@ -312,6 +312,14 @@ def test_descriptors_that_are_refused(name: str) -> None:
         k.refused(k.packet(), rf"INVALID_PACKET_FORMAT \(0x1009\): .*{place}, .*{message}")
 
 
+def test_code_may_stand_before_its_descriptor() -> None:
+    """KERNEL_CODE_ENTRY_BYTE_OFFSET is signed."""
+    with kernel() as k:
+        k.code.write(descriptor(entry=-256), 512)
+        (seen,) = k.run(k.packet(w8=(k.code.address + 512) & 0xFFFFFFFF))
+        assert seen.entry == k.code.address + 256
+
+
 def test_rsrc_words_are_judged_by_family() -> None:
     """WGP_TAKEOVER (RSRC2 bit 31) came with gfx12; instruction prefetch (RSRC3) with gfx11."""
     with kernel("gfx1151", rsrc2=0x80000084) as k:

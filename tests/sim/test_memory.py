@@ -160,3 +160,25 @@ def test_checks_agree_with_a_byte_by_byte_table(data: st.DataObject) -> None:
             faulted = True
         assert faulted == (not inside or live[base] < nbytes)
     memory.close()
+
+
+def test_memory_may_be_freed_while_the_table_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The collector can end a dropped replay in the middle of an allocation, on the same thread: no dead lock, and
+    neither change is lost."""
+    memory = Memory()
+    first, second, third = (memory.allocate(64) for _ in range(3))
+    find_gap = memory._find_gap
+
+    def collect(nbytes: int, align: int) -> int:
+        for address in (first, third, first):
+            memory.free(address)
+        return find_gap(nbytes, align)
+
+    monkeypatch.setattr(memory, "_find_gap", collect)
+    fresh = memory.allocate(64)
+    monkeypatch.undo()
+    assert [row.address for row in memory.allocations] == sorted([second, fresh])
+    assert memory.u32_at(fresh) == POISON
+    with pytest.raises(ValueError, match="no allocation starts at"):
+        memory.free(first)
+    memory.close()
