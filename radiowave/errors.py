@@ -52,6 +52,9 @@ CODES: dict[str, str] = {
     "RW0406": "not a relocatable object",
 }
 
+# Of one fact. The longest honest ones are lists of the ids in a bundle.
+MOST_CHARACTERS = 2000
+
 
 class RadiowaveError(Exception):
     """Base of the tree. `code` is one of `CODES` and starts with the class's own `prefix`."""
@@ -61,11 +64,17 @@ class RadiowaveError(Exception):
     def __init__(self, code: str, *, where: str, seen: str, allowed: str, do: str) -> None:
         if code not in CODES or not code.startswith(self.prefix):
             raise KeyError(f"{code} is not a code of {type(self).__name__}")
-        self.code, self.where, self.seen, self.allowed, self.do = code, where, seen, allowed, do
-        super().__init__(f"{code} {where}: {seen}; allowed: {allowed}; do: {do}")
+        self.code = code
+        self.where, self.seen, self.allowed, self.do = map(_clipped, (where, seen, allowed, do))
+        super().__init__(f"{code} {self.where}: {self.seen}; allowed: {self.allowed}; do: {self.do}")
 
     def __reduce__(self) -> tuple[object, ...]:
         return _rebuild, (type(self), self.code, self.where, self.seen, self.allowed, self.do)
+
+
+def _clipped(fact: str) -> str:
+    """A hostile file may hold names of any length; a message must still be one that can be read."""
+    return fact if len(fact) <= MOST_CHARACTERS else f"{fact[:MOST_CHARACTERS]}..."
 
 
 def _rebuild(kind: type[RadiowaveError], code: str, where: str, seen: str, allowed: str, do: str) -> RadiowaveError:

@@ -37,7 +37,7 @@ from redline_fuzz import bundles, hostile_mutations
 SECONDS_PER_CASE = 20
 # Above what the process had before the first case. The largest honest input is a few hundred KiB.
 MIB_OF_ALL_CASES = 256
-# The list of targets is in some messages, and so are names of up to 200 characters.
+# The list of targets is in some messages, the ids of a bundle in others.
 MOST_CHARACTERS = 4000
 # The real bundles of the reader are megabytes; these need none, so that 100,000 cases fit into minutes.
 _ALIGN = 64

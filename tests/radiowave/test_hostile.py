@@ -8,6 +8,7 @@ import time
 import tracemalloc
 from collections.abc import Callable
 
+import msgpack
 import pytest
 from redline_fuzz import hostile_objects
 from redline_fuzz.hostile_mutations import with_note
@@ -116,6 +117,15 @@ def test_files_that_ask_for_memory(make: Callable[[bytes], bytes], globals_objec
         assert tracemalloc.get_traced_memory()[1] < 200 * MIB
     finally:
         tracemalloc.stop()
+
+
+def test_a_message_has_an_end(globals_object: bytes) -> None:
+    """Found by the fuzzer: a name of 20,000 characters that stood in the message whole."""
+    document = msgpack.unpackb(e.Elf(globals_object).notes()[0].payload)
+    document["amdhsa.kernels"][0][".args"][1] |= {".name": "x" * 20_000, ".offset": 4}
+    with pytest.raises(CodeObjectError, match="RW0308 .*argument 'xxx") as caught:
+        CodeObject.parse(with_note(globals_object, msgpack.packb(document)))
+    assert len(str(caught.value)) < 4000
 
 
 def test_segments_that_share_their_bytes(globals_object: bytes) -> None:
