@@ -15,6 +15,7 @@ real runtime can be used by the process that opened it alone.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import itertools
 import os
 import threading
@@ -141,6 +142,11 @@ class Runtime:
                 do="keep the Runtime open for as long as its agents, buffers and queues are used",
             )
 
+    @property
+    def is_software(self) -> bool:
+        """Whether the device is shut down with this runtime, and not kept for the life of the process."""
+        return self._shut_down is not None
+
     def watch(self, queue: Queue) -> None:
         """Let `queue` fail when its agent reports a memory fault."""
         self._queues.add(queue)
@@ -215,6 +221,11 @@ def _shut_down(number: int) -> None:
 
 
 def _at_exit() -> None:
+    """Closed, not only shut down: handles that are closed later at exit have nothing left to do."""
+    for runtime in list(_open_runtimes):
+        if runtime.is_software:
+            with contextlib.suppress(HsaError):  # there is nobody left to tell
+                runtime.close()
     for number in list(_software):
         _shut_down(number)
 

@@ -184,10 +184,15 @@ def run_python(script: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
 
 
-def test_the_interpreter_ends_with_a_device_open_and_a_kernel_that_never_does() -> None:
-    """At once, without a word, and the disassembler's process is gone."""
+# Whether weakref's own hook is registered before ours decides which of the two runs first at exit.
+HOOKS = ["", "import weakref, fractions\nweakref.finalize(fractions.Fraction, int)\n"]
+
+
+@pytest.mark.parametrize("hooks", HOOKS)
+def test_the_interpreter_ends_with_a_device_open_and_a_kernel_that_never_does(hooks: str) -> None:
+    """At once, without a word, and the disassembler's process is gone; whoever is asked first to clean up."""
     done = run_python(
-        "import time\n"
+        hooks + "import time\n"
         "import redline as rl\n"
         "from tests.devices import spin\n"
         "from tests.hsa.test_life import child_processes\n"
