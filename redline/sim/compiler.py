@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from .control import NO_EFFECT, compile_control
 from .errors import UnsupportedInstruction
+from .flat import compile_flat
 from .lds import compile_lds
 from .names import normalise
 from .operands import Parsed, ParseError, parse
@@ -65,7 +66,7 @@ def _by_family(parts: tuple[Parsed, ...], context: Context) -> Code | None:
         return compile_smem(first) or compile_scalar(first, context)
     if first.name.startswith("ds_"):
         return compile_lds(first, context)
-    return compile_vmem(first) or compile_vmem_atomic(first)
+    return compile_vmem(first) or compile_flat(first) or compile_vmem_atomic(first)
 
 
 def _highest_vgpr(parts: tuple[Parsed, ...]) -> int:

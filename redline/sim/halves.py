@@ -39,6 +39,8 @@ class Selection:
         if text is None:
             return (default,) * count
         values = tuple(int(bit) for bit in text.strip("[]").split(","))
+        if name in self.op.needs:  # v_permlane16 prints two bits for three sources
+            values += (0,) * (count - len(values))
         if not set(values) <= {0, 1} or len(values) < count:
             raise ParseError(f"{name}:{text} for {count} operands")
         return values

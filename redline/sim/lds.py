@@ -109,7 +109,7 @@ def _reach(front: Front, fetch: Reader, offsets: tuple[int, ...], nbytes: int, a
 _ELEMENTS: dict[int, type[np.generic]] = {4: np.uint32, 8: np.uint64, 16: np.complex128}
 
 
-def _gather(front: Front, at: NDArray[np.int64], nbytes: int) -> NDArray[np.uint8]:
+def gather(front: Front, at: NDArray[np.int64], nbytes: int) -> NDArray[np.uint8]:
     lds, element = front.waves.lds, _ELEMENTS.get(nbytes)
     if element is not None and not (at & (nbytes - 1)).any():
         items: Array = lds.view(element).take(at // nbytes)
@@ -118,7 +118,7 @@ def _gather(front: Front, at: NDArray[np.int64], nbytes: int) -> NDArray[np.uint
     return rows
 
 
-def _scatter(front: Front, at: NDArray[np.int64], rows: NDArray[np.uint8]) -> None:
+def scatter(front: Front, at: NDArray[np.int64], rows: NDArray[np.uint8]) -> None:
     lds, nbytes = front.waves.lds, rows.shape[1]
     element = _ELEMENTS.get(nbytes)
     if element is not None and not (at & (nbytes - 1)).any():
@@ -133,7 +133,7 @@ def _load(data: Operand, shape: Shape, fetch: Reader, offset: int) -> Run:
 
     def run(front: Front) -> None:
         (at,) = _reach(front, fetch, offsets, nbytes, "LDS read")
-        write_lanes(front, front.exec, index, shape, unpack(_gather(front, at, nbytes)))
+        write_lanes(front, front.exec, index, shape, unpack(gather(front, at, nbytes)))
 
     return run
 
@@ -144,7 +144,7 @@ def _store(data: Operand, shape: Shape, fetch: Reader, offset: int) -> Run:
 
     def run(front: Front) -> None:
         (at,) = _reach(front, fetch, offsets, nbytes, "LDS write")
-        _scatter(front, at, pack(front, front.exec))
+        scatter(front, at, pack(front, front.exec))
 
     return run
 
@@ -171,7 +171,7 @@ def _load_two(index: int, shape: Shape, fetch: Reader, offsets: tuple[int, int])
 
     def run(front: Front) -> None:
         places = _reach(front, fetch, offsets, nbytes, "LDS read")
-        values = [unpack(_gather(front, at, nbytes)) for at in places]
+        values = [unpack(gather(front, at, nbytes)) for at in places]
         for number, value in enumerate(values):
             write_lanes(front, front.exec, index + number * shape.dwords, shape, value)
 
@@ -182,7 +182,7 @@ def _store_two(packs: list[Packer], nbytes: int, fetch: Reader, offsets: tuple[i
     def run(front: Front) -> None:
         places = _reach(front, fetch, offsets, nbytes, "LDS write")
         for at, pack in zip(places, packs, strict=True):
-            _scatter(front, at, pack(front, front.exec))
+            scatter(front, at, pack(front, front.exec))
 
     return run
 

@@ -32,6 +32,11 @@ SPECIAL_SCALARS = {
 Kind = Literal["v", "s", "const", "null", "scc", "off", "other"]
 
 
+# 64-bit apertures of flat addresses: what has this high half is LDS, or scratch (which does not exist here). Source:
+# Linux 6.12, drivers/gpu/drm/amd/amdkfd/kfd_flat_memory.c, MAKE_LDS_APP_BASE_V9 and MAKE_SCRATCH_APP_BASE_V9.
+APERTURES = {"src_shared_base": 1 << 48, "src_private_base": 2 << 48}
+
+
 class ParseError(ValueError):
     """Text that this file cannot take apart; the compiler turns it into UnsupportedInstruction."""
 
@@ -141,7 +146,7 @@ def _register(token: str) -> tuple[Kind, int, int, str]:
         return _file(found[1], first, last - first + 1, "")
     if token in SPECIAL_SCALARS:
         return "s", *SPECIAL_SCALARS[token], ""
-    if _NUMBER.match(token) or _LITERAL.match(token):
+    if _NUMBER.match(token) or _LITERAL.match(token) or token in APERTURES:
         return "const", 0, 0, ""
     names: dict[str, Kind] = {"null": "null", "scc": "scc", "src_scc": "scc", "off": "off"}
     return names.get(token, "other"), 0, 0, ""
@@ -188,6 +193,10 @@ def constant_bits(token: str, kind: str) -> int:
     ('0x3ff8000000000000', '0xffff')
     """
     width = OPERAND_TYPES[kind].bits
+    if token in APERTURES:
+        if width != 64:
+            raise ParseError(f"{token} in an operand of {width} bits")
+        return APERTURES[token]
     if "." in token:
         return _float_bits(token, kind, width)
     value = integer(token)

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Vector loads and stores: global, flat and buffer. Atomics are in `vmem_atomic.py`, LDS in `lds.py`.
+"""Vector loads and stores: global and buffer, and the parts that `flat.py` shares. Atomics are in `vmem_atomic.py`.
 
-An address is computed for every lane, and memory sees only those of lanes that are on. A flat address is a global one:
-flat access to LDS or scratch would need apertures that this device does not have, and memory refuses such an address.
+An address is computed for every lane, and memory sees only those of lanes that are on.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from .step import Code, MemoryRun
 # Cache policy: nothing is cached here. `lds` and `tfe` change what is written and are not among these.
 CACHE_POLICY = frozenset({"glc", "slc", "dlc", "th", "scope", "nv"})
 
-_NAME = re.compile(r"(global|flat|buffer)_(load|store)_(.+)$")
+NAME = re.compile(r"(global|flat|buffer)_(load|store)_(.+)$")
 
 
 @dataclass(frozen=True)
@@ -75,25 +74,34 @@ Packer = Callable[[Front, Mask], NDArray[np.uint8]]
 
 def compile_vmem(parsed: Parsed) -> Code | None:
     """The code of a vector load or store, None when it is not one."""
-    found = _NAME.match(parsed.name)
-    if not found:
+    found = NAME.match(parsed.name)
+    if not found or found[1] == "flat":
         return None
     space, action, what = found.groups()
     table = LOADS if action == "load" else STORES
     if what not in table:
         return None
-    shape, places = table[what], list(parsed.operands)
-    if not places:
-        raise ParseError("no operands")
-    # A global or flat store prints its address first; everything else its data.
-    data = places.pop(1 if space != "buffer" and action == "store" and len(places) > 1 else 0)
-    if data.kind != "v":
-        raise ParseError(f"data operand {data.token!r}")
-    check_width(data, shape.dwords)
+    shape = table[what]
+    data, places = data_and_places(parsed, space, action, shape)
     if space == "buffer":
         return _buffer(parsed, action, data, shape, places)
     address = address_of(parsed, space, places)
     return Code(touch=_load(data, shape, address) if action == "load" else _store(data, shape, address))
+
+
+def data_and_places(parsed: Parsed, space: str, action: str, shape: Shape) -> tuple[Operand, list[Operand]]:
+    """The data register and the operands that make the address.
+
+    A global or flat store prints its address first; everything else its data.
+    """
+    places = list(parsed.operands)
+    if not places:
+        raise ParseError("no operands")
+    data = places.pop(1 if space != "buffer" and action == "store" and len(places) > 1 else 0)
+    if data.kind != "v":
+        raise ParseError(f"data operand {data.token!r}")
+    check_width(data, shape.dwords)
+    return data, places
 
 
 def _buffer(parsed: Parsed, action: str, data: Operand, shape: Shape, rest: list[Operand]) -> Code:

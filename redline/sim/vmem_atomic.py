@@ -4,19 +4,23 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .atomics import ATOMICS, Atomic, act
+from .atomics import ATOMICS, Atomic
 from .errors import MemoryFault
+from .flat import act_on_memory, exchange_flat
 from .memory import Memory
-from .op import Array
+from .op import U64, Array, Mask
 from .operands import Operand, Parsed, ParseError
 from .registers import check_width
 from .state import Front
 from .step import Code, MemoryRun
 from .vmem import Address, Shape, address_of, buffer_address, packer, write_lanes
+
+# (atomic, front, memory, lanes, addresses and operands of those lanes) -> what stood there before
+Exchange = Callable[[Atomic, Front, Memory, Mask, U64, tuple[Array, ...]], Array]
 
 _NAME = re.compile(r"(global|flat|buffer)_atomic_(.+)$")
 
@@ -40,7 +44,8 @@ def compile_vmem_atomic(parsed: Parsed) -> Code | None:
     _check(data, target, atomic)
     if space == "buffer":
         return Code(touch=_run(atomic, target, data, buffer_address(parsed, places, atomic.nbytes)))
-    return Code(touch=_run(atomic, target, data, address_of(parsed, space, places)))
+    exchange = exchange_flat if space == "flat" else _exchange
+    return Code(touch=_run(atomic, target, data, address_of(parsed, space, places), exchange))
 
 
 def _returns(parsed: Parsed) -> bool:
@@ -62,7 +67,15 @@ def _check(data: Operand, target: Operand | None, atomic: Atomic) -> None:
         check_width(target, dwords)
 
 
-def _run(atomic: Atomic, target: Operand | None, data: Operand, address: Address) -> MemoryRun:
+def _exchange(
+    atomic: Atomic, front: Front, memory: Memory, lanes: Mask, keys: U64, operands: tuple[Array, ...]
+) -> Array:
+    return act_on_memory(atomic, memory, keys, operands)
+
+
+def _run(
+    atomic: Atomic, target: Operand | None, data: Operand, address: Address, exchange: Exchange = _exchange
+) -> MemoryRun:
     """New value first in the data registers, then the value to compare with."""
     shape, nbytes = Shape(atomic.nbytes), atomic.nbytes
     packs = [packer(data.first + shape.dwords * number, shape) for number in range(2 if atomic.compares else 1)]
@@ -75,20 +88,10 @@ def _run(atomic: Atomic, target: Operand | None, data: Operand, address: Address
         before: Array = np.zeros(0, atomic.dtype)
         if len(keys):
             operands = tuple(pack(front, lanes).view(atomic.dtype)[:, 0] for pack in packs)
-            before = _exchange(atomic, memory, keys.view(np.int64), operands)
+            before = exchange(atomic, front, memory, lanes, keys, operands)
         if target is not None:
             if lanes is not front.exec:
                 write_lanes(front, front.exec & ~lanes, target.first, shape, np.zeros((1, shape.dwords), np.uint32))
             write_lanes(front, lanes, target.first, shape, before.view(np.uint32).reshape(len(keys), -1))
 
     return touch
-
-
-def _exchange(atomic: Atomic, memory: Memory, keys: NDArray[np.int64], operands: tuple[Array, ...]) -> Array:
-    def fetch(places: NDArray[np.int64]) -> Array:
-        return memory.read(places.view(np.uint64), atomic.nbytes).view(atomic.dtype)[:, 0]
-
-    def put(places: NDArray[np.int64], values: Array) -> None:
-        memory.write(places.view(np.uint64), values.view(np.uint8).reshape(len(places), -1))
-
-    return act(atomic, keys, operands, fetch, put)
