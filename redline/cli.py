@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The `redline` command: demo, doctor, explain; decode, lint and tables are `cli_words.py`'s. Parses, prints, returns
+"""The `redline` command: demo, doctor, explain, bench; decode, lint and tables are `cli_words.py`'s. Parses, prints, returns
 exit codes; the work is done elsewhere.
 
 Exit codes: 0 ok, 1 findings or mismatch, 2 usage, 3 a GPU was asked for and there is none.
@@ -14,6 +14,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TextIO
 
 from radiowave import errors as radiowave_errors
@@ -35,7 +36,9 @@ _EXIT_CODES = {"RL0301": USAGE, "RL0911": USAGE, "RL0901": NO_GPU, "RL0902": NO_
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of the console script."""
     arguments = _parser().parse_args(argv)
-    run = {"demo": _demo, "doctor": _doctor, "explain": _explain, **cli_words.COMMANDS}[arguments.command]
+    run = {"demo": _demo, "doctor": _doctor, "explain": _explain, "bench": _bench, **cli_words.COMMANDS}[
+        arguments.command
+    ]
     try:
         return run(arguments)
     except (RedlineError, radiowave_errors.RadiowaveError) as error:
@@ -91,6 +94,13 @@ def _parser() -> argparse.ArgumentParser:
         epilog="Example: redline explain RL0201. Exit code 2 for a code that does not exist.",
     )
     explain.add_argument("code", metavar="RL0101")
+    bench = commands.add_parser(
+        "bench",
+        help="measure encoding, planning and the software device",
+        description="Benchmarks that need no GPU; prints one JSON record.",
+        epilog="Example: redline bench sim",
+    )
+    bench.add_argument("arguments", nargs=argparse.REMAINDER, metavar="encode|plan|sim", help="default: all three")
     cli_words.add_commands(commands)
     return parser
 
@@ -187,6 +197,12 @@ def _flat(report: Any, indent: str = "") -> list[str]:
 
 def _are_words(items: object) -> bool:
     return isinstance(items, list | tuple) and all(isinstance(item, str) and " " not in item for item in items)
+
+
+def _bench(arguments: argparse.Namespace) -> int:
+    """By name, so that the library does not depend on its benchmarks; the wheel has both."""
+    code: int = import_module("redline_bench.__main__").main(arguments.arguments)
+    return code
 
 
 def _explain(arguments: argparse.Namespace) -> int:

@@ -49,6 +49,11 @@ class BareDevice:
         self.memory = Memory()
         self._executor = Executor(target, disassembler=disassembler)
 
+    @property
+    def wave_instructions(self) -> int:
+        """Executed so far, one for each wave that took a step."""
+        return self._executor.wave_instructions
+
     def load(self, code: bytes) -> Loaded:
         """Segments at their addresses from one base. Relocations are refused: kernels without globals have none."""
         elf = Elf(code)

@@ -37,6 +37,7 @@ class Executor:
             disassembler = self._owned = ChildDisassembler()
             self._owned.library()  # starts the child, so that a missing library shows here
         self.policy = policy or Policy()
+        self.wave_instructions = 0  # of all dispatches that ran to their end
         self._gen = GENERATIONS[target]
         self._decoders = {wave: Decoder(disassembler, target, wave) for wave in (32, 64)}
         self._programs: dict[tuple[int, int, int], Program] = {}
@@ -47,7 +48,9 @@ class Executor:
         program = self._program(dispatch, memory)
         with np.errstate(all="ignore"):
             for waves in resident_batches(dispatch, self._gen):
-                Scheduler(waves, program, memory, self.policy, cancelled).run(dispatch.entry)
+                scheduler = Scheduler(waves, program, memory, self.policy, cancelled)
+                scheduler.run(dispatch.entry)
+                self.wave_instructions += scheduler.wave_instructions
 
     def _program(self, dispatch: Dispatch, memory: Memory) -> Program:
         """The steps of an earlier dispatch while their bytes still stand in memory, else none yet."""

@@ -49,6 +49,7 @@ class Scheduler:
         self._ready: list[Front] = []
         self._waiting: list[Front] = []
         self._clock = 0
+        self.wave_instructions = 0  # executed so far, one for each wave that takes a step
         self._streak = 0  # steps of the lowest front while others were ready
 
     def run(self, entry: int) -> None:
@@ -124,6 +125,7 @@ class Scheduler:
         front.pc = pc
         front.last_run = self._clock
         self._streak += done
+        self.wave_instructions += done * front.count
         return outcome
 
     # After a run
