@@ -52,6 +52,7 @@ class Argument:
 
     @property
     def hidden(self) -> bool:
+        """Whether the dispatcher fills it, not the launch."""
         return self.kind.startswith("hidden_")
 
 

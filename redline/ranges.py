@@ -59,6 +59,7 @@ class View:
 
     @property
     def nbytes(self) -> int:
+        """Its length in bytes."""
         return self.stop - self.start
 
     def __getitem__(self, item: slice) -> View:

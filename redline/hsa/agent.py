@@ -99,21 +99,25 @@ class Agent:
     # What is made here. Imported late: a program that only lists agents needs neither numpy nor numba.
 
     def allocate(self, nbytes: int, kind: str = "device", *, executable: bool = False) -> Buffer:
+        """`nbytes` bytes of a kind (`memory.KINDS`), visible to this agent. Raises HsaError."""
         from redline.hsa.memory import Buffer
 
         return Buffer(self, nbytes, kind, executable=executable)
 
     def queue(self, packets: int = 64) -> Queue:
+        """A queue with a ring of `packets` slots, a power of two. Raises HsaError."""
         from redline.hsa.queue import Queue
 
         return Queue(self, packets)
 
     def signal(self, initial: int = 1) -> Signal:
+        """A signal that starts with this value. Raises HsaError."""
         from redline.hsa.signal import Signal
 
         return Signal(self, initial)
 
     def load(self, code: bytes) -> LoadedCode:
+        """Load a code object. Raises CodeObjectError for one that this agent cannot take."""
         from redline.hsa.code_object import LoadedCode
 
         return LoadedCode(self, code)
