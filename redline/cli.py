@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The `redline` command: demo, doctor, explain, bench; decode, lint and tables are `cli_words.py`'s. Parses, prints,
-returns exit codes; the work is done elsewhere.
+"""The `redline` command: demo, doctor, explain, bench; decode, lint and tables are `cli_words.py`'s.
+
+Parses, prints, returns exit codes; the work is done elsewhere.
 
 Exit codes: 0 ok, 1 findings or mismatch, 2 usage, 3 a GPU was asked for and there is none.
 """

@@ -7,6 +7,7 @@ the first GPU or says how to get one. Replays are made here and live in `replay.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Mapping
 from contextlib import nullcontext, suppress
 from types import TracebackType
@@ -36,6 +37,9 @@ class DeviceBuffer:
         self._memory = memory
         self.device = device
         self.uses = Uses()
+        # A dropped buffer is freed: a replay holds its buffers, so none that could run still uses it.
+        self._free = weakref.finalize(self, memory.close)
+        self._free.atexit = False  # the runtime's own end frees what is left
 
     @property
     def address(self) -> int:
@@ -88,7 +92,7 @@ class DeviceBuffer:
         if self.uses.open_replays:
             seen, do = f"{self.uses.open_replays} open replays use it", "close these replays first"
             raise ReplayBusy("RL1403", where="DeviceBuffer.close", seen=seen, allowed="no open replay", do=do)
-        self._memory.close()
+        self._free()
 
     def __enter__(self) -> DeviceBuffer:
         return self

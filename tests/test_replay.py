@@ -262,6 +262,20 @@ def test_a_dropped_replay_is_closed_by_the_collector(device: rl.Device) -> None:
     memory["z"].close()
 
 
+def test_dropped_buffers_are_freed_after_the_replay_that_used_them(device: rl.Device) -> None:
+    """Nobody can read them any more; the queue that could write them ends first."""
+    plan, memory = _spinning(device)
+    before = len(device_memory(device).allocations) - len(memory)
+    replay = device.instantiate(plan, memory)
+    replay.submit()
+    memory.clear()
+    gc.collect()
+    assert len(device_memory(device).allocations) > before + 3
+    del replay
+    gc.collect()
+    assert len(device_memory(device).allocations) == before
+
+
 def test_nothing_works_after_the_device_is_closed() -> None:
     """Its memory may belong to another device by then: patch, submit and host access are refused."""
     graph = two_launches()

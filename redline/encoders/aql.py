@@ -129,7 +129,8 @@ def kernel_dispatch_packet(
     size, group = geometry("KERNEL_DISPATCH", global_size, block)
     check_address("KERNEL_DISPATCH.kernel_object", kernel_object, 64)
     check_address("KERNEL_DISPATCH.kernarg", kernarg, 16)
-    dimensions = max(i for i in range(1, 4) if i == 1 or size[i - 1] > 1)
+    # hsa.h: sizes beyond the dimensions in use must be 1, the workgroup's as well as the grid's.
+    dimensions = max(i for i in range(1, 4) if i == 1 or max(size[i - 1], group[i - 1]) > 1)
     values: dict[str, Value] = {
         "DIMENSIONS": dimensions,
         **{f"WORKGROUP_SIZE_{axis}": n for axis, n in zip("XYZ", group, strict=True)},

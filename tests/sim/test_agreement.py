@@ -128,10 +128,10 @@ def test_typed_forms_run(target: str) -> None:
 
 @st.composite
 def launches(draw: st.DrawFn) -> tuple[tuple[int, int, int], tuple[int, int, int], int]:
-    """Grid and workgroup in work-items and LDS in bytes. A dimension that the grid does not use has workgroups of 1."""
+    """Grid and workgroup in work-items and LDS in bytes. Any dimension may be 1 in one and more in the other."""
     used = draw(st.integers(1, 3))
     most, widest = (40, 9, 5), (32, 8, 4)
-    size = [draw(st.integers(2, most[d])) if d == used - 1 else draw(st.integers(1, most[d])) for d in range(used)]
+    size = [draw(st.integers(1, most[d])) for d in range(used)]
     block = [draw(st.integers(1, widest[d])) for d in range(used)]
     padding = [1] * (3 - used)
     grid, group = (*size, *padding), (*block, *padding)
