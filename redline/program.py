@@ -32,16 +32,13 @@ from .encoders.emit import (
 )
 from .errors import EncodeError, RecordError
 from .kernarg import TYPES, Slot, slot_bytes
-from .kernel import Kernel
+from .kernel import KERNARG_SLOT_BYTES, Kernel
 
 if TYPE_CHECKING:
     from .encoders.table import FamilyTable
     from .fences import Fences
     from .launch import Launch
     from .plan import Plan
-
-#: Kernarg slots are this far apart; the packet processor needs 16, cache lines are 64 (scalar) and 128 bytes.
-SLOT_BYTES: Final = 64
 
 #: IB_SIZE of INDIRECT_BUFFER has 20 bits.
 MAX_IB_DWORDS: Final = 0xFFFFF
@@ -251,7 +248,7 @@ def _emit(family: FamilyTable, rows: NDArray[np.void], elide: bool) -> tuple[NDA
 
 
 class _KernargImage:
-    """All kernarg segments behind one another, in emitted order, each at a multiple of SLOT_BYTES."""
+    """All kernarg segments behind one another, in emitted order, each at a multiple of KERNARG_SLOT_BYTES."""
 
     def __init__(self, plan: Plan) -> None:
         self.offsets: list[int] = []
@@ -266,7 +263,7 @@ class _KernargImage:
         start = len(self._image)
         self.offsets.append(start)
         # Padding is zeros, so that equal plans have equal images; a segment without arguments still has its slot.
-        padded = max(-(-len(launch.kernarg) // SLOT_BYTES), 1) * SLOT_BYTES
+        padded = max(-(-len(launch.kernarg) // KERNARG_SLOT_BYTES), 1) * KERNARG_SLOT_BYTES
         self._image += launch.kernarg.ljust(padded, b"\0")
         self.relocs += [(start + p.offset, p.buffer, p.addend) for p in launch.pointers]
         kinds = list(TYPES)
