@@ -17,7 +17,7 @@ from redline_fuzz.bundles import bundle, compress, device_id, host_elf
 import radiowave
 import redline as rl
 from radiowave.compile import CompileJob, compile_relocatable
-from redline import kernel, program
+from redline import kernel
 from tests.radiowave import sources
 
 TRIPLE = 'target triple = "amdgcn-amd-amdhsa"\n'
@@ -295,7 +295,7 @@ def test_alignment_up_to_a_slot() -> None:
     """64 bytes are served: slots of the arena lie 64 bytes apart."""
     body = "define amdgpu_kernel void @k(ptr addrspace(1) %o, <8 x i64> %v) { ret void }"
     k = _compiled(body)
-    assert k.kernarg_align == 64 == kernel.KERNARG_SLOT_BYTES == program.SLOT_BYTES
+    assert k.kernarg_align == 64 == kernel.KERNARG_SLOT_BYTES
     graph = rl.Graph()
     graph.launch(k, grid=1, block=1, args=[rl.update(graph.buffer("x", 64)), bytes(64)])
 
