@@ -49,7 +49,7 @@ def _scc(context: Context) -> Condition:
 
 
 # name -> (what is looked at, the value that takes the branch)
-_BRANCHES: dict[str, tuple[Callable[[Context], Condition], bool]] = {
+BRANCHES: dict[str, tuple[Callable[[Context], Condition], bool]] = {
     "s_cbranch_scc0": (_scc, False),
     "s_cbranch_scc1": (_scc, True),
     "s_cbranch_vccz": (_vcc_nonzero, False),
@@ -62,13 +62,13 @@ _BRANCHES: dict[str, tuple[Callable[[Context], Condition], bool]] = {
 def compile_control(parsed: Parsed, context: Context) -> Code | None:
     """The code of a control instruction, None when it is not one."""
     name = parsed.name
-    if name in _BRANCHES:
-        return Code(jump=_conditional(_displacement(parsed), *_BRANCHES[name], context))
-    make = _OTHERS.get(name)
+    if name in BRANCHES:
+        return Code(jump=_conditional(displacement(parsed), *BRANCHES[name], context))
+    make = OTHERS.get(name)
     return None if make is None else Code(jump=make(parsed))
 
 
-def _displacement(parsed: Parsed) -> int:
+def displacement(parsed: Parsed) -> int:
     """Bytes from the next instruction: the printed unsigned 16 bits are a signed count of dwords."""
     if len(parsed.operands) != 1 or parsed.modifiers:
         raise ParseError("a branch has one operand")
@@ -78,25 +78,25 @@ def _displacement(parsed: Parsed) -> int:
     return (dwords - (dwords >> 15 << 16)) * 4
 
 
-def _conditional(displacement: int, look: Callable[[Context], Condition], wanted: bool, context: Context) -> Jump:
+def _conditional(distance: int, look: Callable[[Context], Condition], wanted: bool, context: Context) -> Jump:
     condition = look(context)
 
     def jump(front: Front, following: int) -> Outcome:
         true = int(np.count_nonzero(condition(front)))
         taken = true if wanted else front.count - true
         if taken == front.count:
-            return following + displacement
+            return following + distance
         if taken == 0:
             return None
         goes = condition(front)[:, 0] == wanted
-        return np.where(goes, np.uint64(following + displacement), np.uint64(following))
+        return np.where(goes, np.uint64(following + distance), np.uint64(following))
 
     return jump
 
 
 def _branch(parsed: Parsed) -> Jump:
-    displacement = _displacement(parsed)
-    return lambda front, following: following + displacement
+    distance = displacement(parsed)
+    return lambda front, following: following + distance
 
 
 def _event(event: Event) -> Callable[[Parsed], Jump]:
@@ -153,12 +153,12 @@ def _get_pc(parsed: Parsed) -> Jump:
 
 def _call(parsed: Parsed) -> Jump:
     link, target = parsed.operands
-    displacement = _displacement(Parsed(parsed.text, parsed.printed, parsed.name, (), (target,)))
+    distance = displacement(Parsed(parsed.text, parsed.printed, parsed.name, (), (target,)))
     store = scalar_writer(link, OPERAND_TYPES["b64"])
 
     def jump(front: Front, following: int) -> Outcome:
         store(front, np.full((1, 1), following, np.uint64))
-        return following + displacement
+        return following + distance
 
     return jump
 
@@ -175,7 +175,7 @@ def _send_message(parsed: Parsed) -> Jump:
     return lambda front, following: None
 
 
-_OTHERS: dict[str, Callable[[Parsed], Jump]] = {
+OTHERS: dict[str, Callable[[Parsed], Jump]] = {
     "s_branch": _branch,
     "s_endpgm": _event(Event.END),
     "s_barrier": _event(Event.BARRIER),

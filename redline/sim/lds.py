@@ -54,7 +54,7 @@ STORES: dict[str, Shape] = {
 _TWO = re.compile(r"ds_(load|store)_2addr_(stride64_)?b(32|64)$")
 _ATOMIC = re.compile(r"ds_([a-z]+(?:_num)?)(_rtn)?_([ubif](?:32|64))$")
 # DS spelling -> spelling in ATOMICS
-_ATOMIC_NAMES = {"storexchg": "swap", "cmpstore": "cmpswap", "cmpst": "cmpswap"}
+ATOMIC_NAMES = {"storexchg": "swap", "cmpstore": "cmpswap", "cmpst": "cmpswap"}
 # gfx10 has the value to compare with first and the new value second, gfx11 and gfx12 the other way round.
 _COMPARES_FIRST = frozenset({"cmpst"})
 
@@ -64,7 +64,7 @@ Places = NDArray[np.int64]  # byte positions in the LDS array, one for each lane
 def compile_lds(parsed: Parsed, context: Context) -> Code | None:
     """The code of a DS instruction, None when it is not one of the table."""
     name = parsed.name
-    if name in _PERMUTES:
+    if name in PERMUTES:
         return Code(run=_permute(parsed, name, context))
     if name == "ds_swizzle_b32":
         return Code(run=_swizzle(parsed))
@@ -188,7 +188,7 @@ def _store_two(packs: list[Packer], nbytes: int, fetch: Reader, offsets: tuple[i
 
 
 def _atomic(parsed: Parsed, verb: str, returns: bool, kind: str) -> Code | None:
-    atomic = ATOMICS.get(f"{_ATOMIC_NAMES.get(verb, verb)}_{kind}")
+    atomic = ATOMICS.get(f"{ATOMIC_NAMES.get(verb, verb)}_{kind}")
     if atomic is None:
         return None
     data_count = 2 if atomic.compares else 1
@@ -225,7 +225,7 @@ def _atomic_run(atomic: Atomic, target: Operand | None, fetch: Reader, offset: i
     return run
 
 
-_PERMUTES = ("ds_bpermute_b32", "ds_permute_b32")
+PERMUTES = ("ds_bpermute_b32", "ds_permute_b32")
 
 
 def _permute(parsed: Parsed, name: str, context: Context) -> Run:

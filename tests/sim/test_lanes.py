@@ -210,3 +210,14 @@ def test_bpermute_of_a_wave64_crosses_halves_on_gfx12_only(target: str, lane_0_r
     machine.set_v(1, [4 * 34, 4 * 4, *([0] * 62)]).set_v(2, np.arange(64) + 100)
     got = machine.run("ds_bpermute_b32 v0, v1, v2 offset:4").v(0)
     assert got[:2].tolist() == [100 + lane_0_reads, 0]
+
+
+@pytest.mark.parametrize("target", ["gfx1030", "gfx1201"])
+def test_permute_sends_to_the_named_lane(target: str) -> None:
+    """ds_permute_b32: each lane sends; the highest of several senders wins, a lane nobody sends to gets 0."""
+    lane = np.arange(32)
+    machine = Machine(target).set_v(1, np.where(lane == 9, 5, lane ^ 1) * 4).set_v(2, lane + 100)
+    machine.run("ds_permute_b32 v0, v1, v2")
+    want = (lane ^ 1) + 100
+    want[5], want[8] = 109, 0
+    assert machine.state.vector[0, 0].tolist() == want.tolist()
