@@ -21,7 +21,7 @@ from .step import Code, Context, Event, Jump, Outcome
 # Waits, hints and cache maintenance: this device completes each access before the next instruction, has no caches,
 # and gives back every register at the end of the dispatch.
 _NO_EFFECT_NAMES = """
-    s_nop s_clause s_delay_alu s_inst_prefetch s_set_inst_prefetch_distance s_sleep s_setprio
+    s_nop s_clause s_delay_alu s_set_inst_prefetch_distance s_sleep s_setprio
     s_waitcnt s_waitcnt_vscnt s_waitcnt_vmcnt s_waitcnt_expcnt s_waitcnt_lgkmcnt s_waitcnt_depctr s_wait_idle
     s_wait_loadcnt s_wait_storecnt s_wait_samplecnt s_wait_bvhcnt s_wait_expcnt s_wait_dscnt s_wait_kmcnt
     s_wait_loadcnt_dscnt s_wait_storecnt_dscnt s_wait_alu s_wait_event

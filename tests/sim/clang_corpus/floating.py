@@ -97,9 +97,11 @@ def f32_rounding(a: Array, b: Array) -> Array:
     )
 
 
-@kernel("floating", "f32 mid", "f32 mid", "f32 mid")
+@kernel("floating", "f32", "f32", "f32")
 def f32_minmax(a: Array, b: Array, c: Array) -> Array:
-    zero, one = np.float32(0), np.float32(1)
+    def between(x: Array, low: float, high: float) -> Array:
+        return minimum(maximum(x, np.full_like(x, low)), np.full_like(x, high))
+
     return planes(
         "f4",
         minimum(a, b),
@@ -107,9 +109,9 @@ def f32_minmax(a: Array, b: Array, c: Array) -> Array:
         np.where(a < b, a, b),
         np.where(a > b, a, b),
         maximum(maximum(a, b), c),
-        np.clip(a, zero, one),
-        np.clip(a, np.float32(-2.5), np.float32(7)),
-        np.clip(a + b, zero, one),
+        between(a, 0, 1),
+        between(a, -2.5, 7),
+        between(a + b, 0, 1),
     )
 
 
@@ -170,7 +172,7 @@ def f32_approximate(a: Array) -> Array:
     )
 
 
-@kernel("floating", "f64 mid", "f64 mid", "f64 mid")
+@kernel("floating", "f64", "f64", "f64")
 def f64_arithmetic(a: Array, b: Array, c: Array) -> Array:
     return planes(
         "f8",
