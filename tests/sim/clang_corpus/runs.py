@@ -107,6 +107,26 @@ def examine(
     return found
 
 
+POLICIES = {
+    "one wave at a time": Policy(batch=1),
+    "shuffled": Policy(seed=11),
+    "shuffled, one wave at a time": Policy(batch=1, seed=12),
+}
+
+
+def order_shows(build: Build, policy: Policy, *, seed: int = 3, disassembler: Disassembler | None = None) -> list[str]:
+    """The kernels whose output has other bytes under this policy than with all waves together."""
+    shows = []
+    with BareDevice(build.target, disassembler=disassembler) as device:
+        loaded = device.load(compiled(build))
+        for kernel in kernels_of(build.language):
+            if not refusal(loaded, kernel):
+                together = output_of(device, loaded, kernel, seed)
+                apart = output_of(device, loaded, kernel, seed, policy)
+                shows += [kernel.name] if together.tobytes() != apart.tobytes() else []
+    return shows
+
+
 def run(progress: Callable[[int, int], None] | None = None) -> dict[str, Any]:
     """Every build of every kernel; the record is JSON-ready."""
     began, total = time.monotonic(), Findings()
@@ -119,6 +139,12 @@ def run(progress: Callable[[int, int], None] | None = None) -> dict[str, Any]:
             level.update(equal=found.equal, refused=found.refused.total(), wrong=len(found.wrong))
             if progress is not None:
                 progress(done, len(BUILDS))
+        shows = [
+            f"{target} wave{wave} {name}: {kernel}"
+            for target, wave in PAIRS
+            for name, policy in POLICIES.items()
+            for kernel in order_shows(Build("hip", 22, target, wave, 2), policy, disassembler=disassembler)
+        ]
     return {
         "kernels": len(KERNELS),
         "builds": len(BUILDS),
@@ -126,6 +152,7 @@ def run(progress: Callable[[int, int], None] | None = None) -> dict[str, Any]:
         "equal": total.equal,
         "refused": dict(total.refused),
         "levels": {name: dict(counts) for name, counts in levels.items()},
-        "failures": total.wrong,
+        "orders": f"{len(POLICIES)} orders of waves on {len(PAIRS)} pairs",
+        "failures": total.wrong + shows,
         "seconds": round(time.monotonic() - began, 1),
     }
