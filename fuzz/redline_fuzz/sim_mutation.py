@@ -13,12 +13,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 from unittest.mock import patch
 
 import numpy as np
 
-from redline.sim import compiler, inventory
+from redline.sim import compiler, dpp, inventory, sdwa, swizzle
 from redline.sim.control import BRANCHES, displacement
 from redline.sim.crosslane import CROSS_LANE
 from redline.sim.memory import Memory
@@ -56,7 +56,33 @@ class Mutant:
             yield
 
 
-AnyMutant = Mutant | ir_mutation.Mutant
+@dataclass(frozen=True)
+class LaneMutant:
+    """A row of a table of lane patterns or register parts, wrong: the neighbouring lane, or one bit further up."""
+
+    table: dict[str, Any]
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.name} neighbour"
+
+    @contextmanager
+    def alive(self) -> Iterator[None]:
+        """The table holds the wrong row until the block ends."""
+        with patch.dict(self.table, {self.name: _beside(self.table[self.name])}):
+            yield
+
+
+def _beside(row: Any) -> Any:
+    if callable(row):  # DPP: text -> source lane of each lane of a row, -1 for none
+        return lambda text: np.where(row(text) >= 0, row(text) ^ 1, -1)
+    first, second = row
+    if callable(second):  # swizzle: numbers -> source lane of each of 32 lanes
+        return first, lambda *numbers: second(*numbers) ^ 1
+    return (first + 1, second - 1) if first + second == 32 else (first + 1, second)  # SDWA: shift, bits
+
+
+AnyMutant = Mutant | LaneMutant | ir_mutation.Mutant
 
 
 def _flip(front: Front, operand: Operand, bit: int) -> None:
@@ -193,6 +219,11 @@ def mutants() -> dict[str, list[AnyMutant]]:
     for space in inventory.SPACES:
         groups[space] = [m for name in inventory.vector_memory(space) for m in _memory_mutants(name)]
     groups["LDS"] = [m for name in inventory.lds() for m in _memory_mutants(name)]
+    groups["Lane patterns"] = [
+        LaneMutant(table, name)
+        for table in (dpp.CONTROLS, swizzle.PATTERNS, sdwa.SELECTS)
+        for name in cast(dict[str, Any], table)
+    ]
     groups["Control"] = [Mutant(name, change) for name, changes in _CONTROL.items() for change in changes]
     return groups
 

@@ -45,7 +45,7 @@ def _eight(text: str) -> NDArray[np.int64]:
 
 
 # control -> for each lane of a row, the lane of that row it reads; -1: none
-_CONTROLS: dict[str, Callable[[str], NDArray[np.int64]]] = {
+CONTROLS: dict[str, Callable[[str], NDArray[np.int64]]] = {
     "quad_perm": _quad,
     "dpp8": _eight,
     "row_shl": lambda text: _shift(_amount(text)),
@@ -72,10 +72,10 @@ def compile_lanes(parsed: Parsed, readers: list[Reader], context: Context, selec
     first = parsed.operands[len(parsed.operands) - len(selection.op.src)]
     if first.kind != "v":
         raise ParseError(f"DPP on the operand {first.token}")
-    controls = [name for name in _CONTROLS if name in parsed.modifiers]
+    controls = [name for name in CONTROLS if name in parsed.modifiers]
     if len(controls) != 1:
         raise ParseError("not exactly one DPP control")
-    in_row = _CONTROLS[controls[0]](selection.take(controls[0]) or "")
+    in_row = CONTROLS[controls[0]](selection.take(controls[0]) or "")
     zeroes = _flag(selection, "bound_ctrl")
     fetches_inactive = _flag(selection, "fi") or (controls[0] == "dpp8" and "fi" in parsed.modifiers)
     allowed = _allowed(selection, context.wave)

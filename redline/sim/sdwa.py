@@ -18,7 +18,7 @@ from .registers import Reader, Writer, apply_sign, reader
 from .state import Front
 
 # name -> (shift, bits)
-_SELECTS: dict[str, tuple[int, int]] = {
+SELECTS: dict[str, tuple[int, int]] = {
     "BYTE_0": (0, 8),
     "BYTE_1": (8, 8),
     "BYTE_2": (16, 8),
@@ -32,9 +32,9 @@ _UNUSED = ("UNUSED_PAD", "UNUSED_SEXT", "UNUSED_PRESERVE")
 
 def _select(selection: Selection, name: str) -> tuple[int, int]:
     text = selection.take(name) or "DWORD"
-    if text not in _SELECTS:
+    if text not in SELECTS:
         raise ParseError(f"{name}:{text}")
-    return _SELECTS[text]
+    return SELECTS[text]
 
 
 def source(operand: Operand, kind: str, index: int, selection: Selection) -> Reader:

@@ -7,6 +7,7 @@ Sources: AMD's RDNA2 instruction set manual, DS_SWIZZLE_B32; LLVM's `AMDGPU::Swi
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,18 +33,10 @@ def swizzle_lanes(text: str) -> Lanes:
     kind, arguments = found[1], found[2].split(",")
     if kind == "BITMASK_PERM":
         return _bitmask(*_masks(arguments[0].strip('"')))
-    numbers = [integer(argument) for argument in arguments]
-    if kind == "QUAD_PERM" and len(numbers) == 4:
-        return _quad(numbers)
-    if kind == "SWAP" and len(numbers) == 1:
-        return _LANES ^ numbers[0]
-    if kind == "REVERSE" and len(numbers) == 1:
-        return _LANES ^ (numbers[0] - 1)
-    if kind == "BROADCAST" and len(numbers) == 2:
-        return _LANES // numbers[0] * numbers[0] + numbers[1]
-    if kind == "ROTATE" and len(numbers) == 2:
-        return _rotate(-numbers[1] if numbers[0] else numbers[1], 0)
-    raise ParseError(f"swizzle pattern {text}")
+    count, lanes = PATTERNS.get(kind, (0, None))
+    if lanes is None or len(arguments) != count:
+        raise ParseError(f"swizzle pattern {text}")
+    return lanes(*(integer(argument) for argument in arguments))
 
 
 def _masks(pattern: str) -> tuple[int, int, int]:
@@ -70,6 +63,16 @@ def _rotate(amount: int, mask: int) -> Lanes:
     """Bits of `mask` stay; the rest of the lane number moves by `amount`."""
     lanes: Lanes = (_LANES & mask) | (_LANES + amount & ~mask & 31)
     return lanes
+
+
+# macro -> how many numbers it has, and the source lanes for them
+PATTERNS: dict[str, tuple[int, Callable[..., Lanes]]] = {
+    "QUAD_PERM": (4, lambda *order: _quad(list(order))),
+    "SWAP": (1, lambda distance: _LANES ^ distance),
+    "REVERSE": (1, lambda size: _LANES ^ (size - 1)),
+    "BROADCAST": (2, lambda size, lane: _LANES // size * size + lane),
+    "ROTATE": (2, lambda left, amount: _rotate(-amount if left else amount, 0)),
+}
 
 
 def _offset_lanes(offset: int) -> Lanes:

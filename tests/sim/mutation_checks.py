@@ -37,6 +37,8 @@ def checks_for(group: str, mutant: AnyMutant) -> Iterator[Check]:
     """The cheapest first."""
     if isinstance(mutant, RowMutant):
         yield from _row_checks(group, mutant)
+    elif group == "Lane patterns":
+        yield from _of(test_lanes)
     elif group == "Control":
         yield from _of(test_control)
         yield from _of(test_scheduler)

@@ -34,7 +34,7 @@ def test_checks_pass_without_a_mutant(group: str) -> None:
 def test_no_entry_is_left_out() -> None:
     """What is not mutated is what has no effect, and one message that is only accepted."""
     known = {name for names in inventory.entries().values() for name in names}
-    mutated = {mutant.name for members in GROUPS.values() for mutant in members}
+    mutated = {mutant.name for group, members in GROUPS.items() if group != "Lane patterns" for mutant in members}
     assert mutated == known - set(inventory.NO_EFFECT) - {"s_sendmsg"}
 
 
