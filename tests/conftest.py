@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+# A registry of kernels: imported by its test under one name; as doctest modules its files would register twice.
+collect_ignore_glob = ["sim/clang_corpus/*"]
+
 # The disk is shared with whatever else runs here; only the number of examples bounds a test, never the clock.
 settings.register_profile(
     "default",
