@@ -7,6 +7,7 @@ distinct memories must not overlap, because hazards are derived per memory. Allo
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Mapping
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Final
@@ -61,7 +62,7 @@ def _named(plan: Plan, key: Any) -> Buffer:
 def _check_memory(device: Device, buffer: Buffer, memory: Any) -> None:
     where = f"binding {buffer.name!r}"
     if not isinstance(memory, DeviceBuffer) or memory.device is not device:
-        seen = f"{memory!r}"
+        seen = f"memory of another {memory.device!r}" if isinstance(memory, DeviceBuffer) else reprlib.repr(memory)
         raise _refused("RL0711", where, seen, f"memory of {device!r}", "allocate it with device.buffer(nbytes)")
     if memory.closed:
         raise _refused("RL0711", where, "closed memory", "open memory", "close buffers after the replays that use them")

@@ -94,7 +94,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Explain an error code of Redline (RL) or Radiowave (RW).",
         epilog="Example: redline explain RL0201. Exit code 2 for a code that does not exist.",
     )
-    explain.add_argument("code", metavar="RL0101")
+    explain.add_argument("code", metavar="CODE", help="such as RL0201")
     bench = commands.add_parser(
         "bench",
         help="measure encoding, planning and the software device",
@@ -149,7 +149,8 @@ def _print_results(results: Sequence[Result]) -> None:
 
     table = Table(title="Two decode layers: one recorded graph, replayed once per token")
     for title in ("target", "launches", "drains", "acquires", "dwords", 'fences="full"', "tokens", "result"):
-        table.add_column(title, justify="left" if title in ("target", "tokens", "result") else "right")
+        words = title in ("target", "tokens", "result")
+        table.add_column(title, justify="left" if words else "right", no_wrap=title in ("target", "result"))
     for r in results:
         full = f"{r.full.drains} {r.full.acquires} {r.full.dwords}"
         counts = map(str, (r.launches, r.minimal.drains, r.minimal.acquires, r.minimal.dwords))

@@ -117,7 +117,8 @@ class DeviceBuffer:
     def _check_range(self, offset: object, count: object, size: int) -> None:
         whole = isinstance(offset, int) and isinstance(count, int)
         if not whole or offset < 0 or count < 0 or offset + count * size > self.nbytes:  # type: ignore[operator]
-            seen, allowed = f"{count} items of {size} bytes at byte {offset}", f"[0:{self.nbytes}]"
+            seen = f"{count} items of {size} bytes at byte {offset}" if size != 1 else f"{count} bytes at byte {offset}"
+            allowed = f"[0:{self.nbytes}], the buffer"
             raise _refused("RL0701", "DeviceBuffer", seen, allowed, "stay inside the buffer")
 
 

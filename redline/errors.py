@@ -60,6 +60,7 @@ CODES: dict[str, str] = {
     "RL0134": "a wave size that is neither 32 nor 64",
     "RL0135": "dynamic LDS that is not a number of bytes",
     "RL0136": "a certificate in words or offsets that certificates do not have",
+    "RL0137": "a launch that writes a buffer of role in",
     "RL0201": "a conflict that nothing orders",
     "RL0202": "fences at positions that are repeated, unordered or no positions",
     "RL0301": "the target is not on the list",

@@ -8,6 +8,7 @@ at the line that made it. It orders nothing and needs no device; `plan.py` does 
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,7 +16,7 @@ from .callsite import callsite
 from .encoders import family_for
 from .kernarg import Slot
 from .kernel import Kernel
-from .launch import Launch, Packer, Size, Triple, bad, check_dynamic_lds, geometry
+from .launch import Launch, Packer, Size, Touch, Triple, bad, check_dynamic_lds, geometry
 from .ranges import KINDS, MAX_BYTES, ROLES, Access, Buffer, Kind, Role, View, as_view
 
 if TYPE_CHECKING:
@@ -55,7 +56,8 @@ class Graph:
         """Name `nbytes` bytes of memory.
 
         kind: device (coarse-grained device), host (coarse-grained host), fine (fine-grained host), uncached.
-        role: internal (the replay allocates it), in, out, inout (bound at instantiate; the host may touch it).
+        role: internal (the replay allocates it; its first content is undefined), in (the host writes it, launches only
+        read it), out, inout (bound at instantiate; the host may touch it).
         alias_of: another name for memory of a buffer, from the slice's start; never bound on its own.
         """
         site = callsite()
@@ -64,7 +66,7 @@ class Graph:
         if alias_of is not None:
             view = as_view(alias_of)
             root, root_offset = view.buffer.root, view.buffer.root_offset + view.start
-        made = Buffer(name, nbytes, kind, role, index, self._owner, root, root_offset)
+        made = Buffer(name, operator.index(nbytes), kind, role, index, self._owner, root, root_offset)
         self.buffers.append(made)
         self._names.add(name)
         return made
@@ -89,6 +91,10 @@ class Graph:
         orders two launches and makes nothing visible. `dynamic_lds` is in bytes, beside the kernel's static LDS.
         `label` names the launch in messages and `explain()`; the kernel's name by default.
 
+        A Python int is packed as an integer, a float as IEEE of the argument's size: the code object does not record
+        which the kernel expects. Write 2.0 or `rl.f32(2)` for a float, never 2. What a launch declares is believed:
+        bytes that it does not declare have no fences.
+
         Raises RecordError for a mistake, UnsupportedKernel for a kernel that needs what a dispatch does not supply,
         EncodeError for a size beyond a limit; a launch that is refused leaves nothing behind.
         """
@@ -103,6 +109,7 @@ class Graph:
         packed.hidden(sizes, blocks, dynamic_lds)
         packed.explicit(args)
         packed.extra(accesses)
+        self._check_roles(packed.touches, where)
         made = Launch(
             index=len(self.launches),
             label=name,
@@ -148,7 +155,7 @@ class Graph:
         if not isinstance(name, str) or not name or name in self._names:
             allowed = "a non-empty string that no other buffer of the graph has"
             raise bad("RL0112", where, "name", repr(name), allowed, "choose another name")
-        if isinstance(nbytes, bool) or not isinstance(nbytes, int) or not 0 < nbytes <= MAX_BYTES:
+        if isinstance(nbytes, bool) or not hasattr(nbytes, "__index__") or not 0 < nbytes <= MAX_BYTES:
             raise bad(
                 "RL0113",
                 where,
@@ -187,6 +194,14 @@ class Graph:
                 f"{target}, as the graph's first launch",
                 "use one graph per target",
             )
+
+    def _check_roles(self, touches: Sequence[Touch], where: str) -> None:
+        """Launches do not write what the host said only it writes."""
+        for touch in touches:
+            memory = self.buffers[self.buffers[touch.buffer].root]
+            if touch.writes and memory.role == "in":
+                seen = f"a write of {memory.name!r}, whose role is in"
+                raise bad("RL0137", where, "access", seen, "reads of it", "give the buffer the role inout")
 
     def _check_encoding(self, kernel: Kernel, sizes: Triple, blocks: Triple, dynamic_lds: int, where: str) -> None:
         """Limits and fields are the encoder's knowledge: ask it now, so that the error names this line."""

@@ -7,6 +7,7 @@ limits of fields and sizes are the encoder's knowledge.
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -114,7 +115,7 @@ class Packer:
                 "RL0121",
                 self.where,
                 place,
-                f"{type(value).__name__} {value!r}",
+                reprlib.repr(value),
                 allowed,
                 "declare what the kernel does with it",
             )

@@ -48,6 +48,9 @@ class Buffer:
     def __str__(self) -> str:
         return f"{self.name}[0:{self.nbytes}]"
 
+    def __repr__(self) -> str:
+        return f"<Buffer {self}>"
+
 
 @dataclass(frozen=True, slots=True)
 class View:

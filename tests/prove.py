@@ -143,22 +143,28 @@ def _commit() -> str:
     ).stdout.strip()
 
 
+RECORD = ROOT / "docs" / "records" / "prove.json"
+
+
 def main(names: list[str]) -> int:
-    """Run the named proofs (all by default), write the record, return the exit code."""
-    record: dict[str, Any] = {"schema": 1, "commit": _commit(), **_machine(), "proofs": {}}
+    """Run the named proofs (all by default), put each into the record, return the exit code.
+
+    Every entry says on which commit and machine it was made, so that one proof can be run again on its own.
+    """
+    record: dict[str, Any] = json.loads(RECORD.read_text()) if RECORD.exists() else {"schema": 1, "proofs": {}}
+    failed = False
     for name in names or list(PROOFS):
         started = time.monotonic()
         print(f"{name}: {PROOFS[name].__doc__}", flush=True)
-        result = PROOFS[name]()
+        result = {"commit": _commit(), **_machine(), **PROOFS[name]()}
         result["seconds"] = round(time.monotonic() - started, 1)
         record["proofs"][name] = result
+        failed = failed or bool(result["failures"])
         print(f"  {result['cases']} cases, {len(result['failures'])} failures, {result['seconds']} s", flush=True)
-    # A run of some proofs is no record of all: it is kept apart.
-    path = ROOT / ("docs/records/prove.json" if not names else ".cache/prove-partial.json")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(record, indent=1) + "\n")
-    print(f"record: {path.relative_to(ROOT)}")
-    return 1 if any(result["failures"] for result in record["proofs"].values()) else 0
+        RECORD.parent.mkdir(parents=True, exist_ok=True)
+        RECORD.write_text(json.dumps(record, indent=1) + "\n")
+    print(f"record: {RECORD.relative_to(ROOT)}")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

@@ -166,6 +166,24 @@ def test_what_is_no_list_of_accesses_launches_or_arguments_is_refused() -> None:
     assert (len(g.launches), len(g.buffers)) == (0, 1)
 
 
+def test_launches_do_not_write_what_only_the_host_writes() -> None:
+    """Role in: a write is refused where it is recorded, through an alias too."""
+    g = rl.Graph()
+    x = g.buffer("x", 64, role="in")
+    part = g.buffer("part", 16, alias_of=x[16:32])
+    for view in (x, part):
+        with pytest.raises(rl.RecordError, match="role is in.*inout"):
+            g.launch(rl.Kernel.synthetic("one"), grid=1, block=1, args=[rl.update(view)])
+    assert g.launches == []
+
+
+def test_sizes_may_be_numpys() -> None:
+    """np.prod(shape) * 4 is what users have."""
+    import numpy as np
+
+    assert rl.Graph().buffer("x", np.prod((4, 4)) * 4).nbytes == 64  # type: ignore[arg-type]
+
+
 def test_one_slot_name_is_one_type_and_one_default() -> None:
     """The same slot may be used at any number of points; another type or default under its name is refused."""
     g, x = _graph()

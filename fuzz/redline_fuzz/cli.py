@@ -3,7 +3,7 @@
 
 `ir` compares random LLVM IR programs on the host and on the software device; `mutate` asks whether they would
 notice a wrong instruction. Fuzzing of graphs, fences and encoded words against a hostile machine is not here yet:
-it comes with part 4, and the command says so.
+it comes later, and the command says so.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ class Bisection:
         wanted = [(self._program, outputs)]
         host = self._sides.host.run(wanted, self._inputs)[0]
         target, wave = self._pair
-        code = radiowave.compile_ir(kernel_module(wanted), target=target, wave=wave)
+        code = radiowave.compile_ir(kernel_module(wanted, target, wave), target=target, wave=wave)
         with self._sides.device(target, code) as runner:
             try:
                 device = runner(self._program.name, len(outputs), self._inputs)
@@ -102,4 +102,4 @@ class Bisection:
         return f"%v{operand} = {bits & ((1 << BITS[value.type]) - 1):#x}"
 
     def _text(self, outputs: Sequence[int]) -> str:
-        return kernel_module([(self._program, outputs)])
+        return kernel_module([(self._program, outputs)], *self._pair)

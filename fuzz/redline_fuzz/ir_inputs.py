@@ -65,7 +65,7 @@ def _column(column: Column, seed: int, batch: int) -> Bits:
     label = f"redline-ir-data {seed} {batch} {column.index}"
     noise, choice, more = (_stream(f"{label} {part}", SLOTS) for part in ("noise", "choice", "more"))
     if column.role == "zero":
-        values, width = np.zeros(SLOTS, np.uint64), 32
+        values, width = np.zeros(SLOTS, np.uint64), 64
     elif column.role != "mixed":
         # The three columns of a triple read the same stream, so that a row belongs together.
         shared = _stream(f"redline-ir-data {seed} {batch} {column.type}", SLOTS)

@@ -16,6 +16,10 @@ from redline_fuzz.ir_programs import Program, body
 
 BLOCK = 96  # items of a workgroup: three waves of 32, or one and a half of 64
 KERNEL_ATTRIBUTES = f'nounwind "amdgpu-flat-work-group-size"="{BLOCK},{BLOCK}" "uniform-work-group-size"="false"'
+# Where LLVM 22 computes a scalar half in vector registers, its true16 code for gfx11 sometimes loses a half on the way
+# between register files (llvm/llvm-project pull request 211848). gfx1100 always computes them so and gets the older
+# 16-bit code here; gfx1151, which has scalar float instructions, keeps true16.
+FEATURES = {"gfx1100": "+wavefrontsize{wave},-real-true16"}
 
 HOST_HALF_FMA = """
 define internal half @fma.half(half %a, half %b, half %c) {
@@ -43,11 +47,12 @@ define internal <2 x half> @fma.pair(<2 x half> %a, <2 x half> %b, <2 x half> %c
 """
 
 
-def kernel_module(programs: Sequence[tuple[Program, Sequence[int]]]) -> str:
+def kernel_module(programs: Sequence[tuple[Program, Sequence[int]]], target: str, wave: int) -> str:
     """One kernel per (program, outputs), named like the program."""
     kernels = [_kernel(program, outputs) for program, outputs in programs]
     head = 'target triple = "amdgcn-amd-amdhsa"'
-    tail = f"attributes #0 = {{ {KERNEL_ATTRIBUTES} }}"
+    features = f'"target-features"="{FEATURES[target].format(wave=wave)}"' if target in FEATURES else ""
+    tail = f"attributes #0 = {{ {KERNEL_ATTRIBUTES} {features} }}"
     return "\n".join([head, *kernels, tail, ""])
 
 

@@ -131,7 +131,7 @@ def _cases(sides: Sides, pair: Pair, seed: int, first: int) -> list[Case]:
     inputs = data_for(seed, first)
     wanted = [(program, program.leaves) for program in programs]
     hosts = sides.host.run(wanted, inputs)
-    jobs = [radiowave.CompileJob(kernel_module([one]), *pair) for one in wanted]
+    jobs = [radiowave.CompileJob(kernel_module([one], *pair), *pair) for one in wanted]
     codes = radiowave.compile_many(jobs)
     return [
         Case(program, code, inputs, host, _mnemonics(sides, pair, code, program.name))

@@ -93,6 +93,7 @@ def _all() -> Iterator[Operation]:
         width = BITS[kind]
         words = {"T": kind, "MASK": str(width - 1), "WIDE": WIDER[kind], "W": str(width), "MIN": str(-1 << width - 1)}
         yield from _rows(ir_rows.INTEGER, words)
+        yield from _rows(ir_rows.LONG_OR if kind == "i64" else ir_rows.INTEGER_OR, words)
         yield from _rows(ir_rows.DIVISION, words, RARE)
         yield from _rows(ir_rows.LANE_INTEGER, {"T": kind})
         for real in FLOATS:

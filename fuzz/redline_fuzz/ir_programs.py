@@ -185,6 +185,7 @@ def body(program: Program, outputs: Sequence[int], pointer: str) -> list[str]:
     lines += [
         f"%zero.p = getelementptr i8, {pointer} %group.in, i64 {ZERO_COLUMN * SLOT_BYTES}",
         f"%zero = load i32, {pointer} %zero.p, align 4",
+        f"%zero64 = load i64, {pointer} %zero.p, align 8",
     ]
     for at, value in enumerate(program.values):
         if at not in used:

@@ -3,8 +3,8 @@
 
 Data only; `ir_operations` reads it and says what a row promises. A row starts with `name: result = operands`.
 Lines `$x in ...` list the choices of an immediate; the others are IR with `$r` for the result, `$a` `$b` `$c`
-for the operands and `$r.x` for temporaries. Capital words are filled in per type. `%zero` is an i32 that is 0
-in memory, which no optimiser knows: a value xored with it is opaque.
+for the operands and `$r.x` for temporaries. Capital words are filled in per type. `%zero` (i32) and
+`%zero64` (i64) are 0 in memory, which no optimiser knows: a value xored with them is opaque.
 """
 
 # Over one integer type T of W bits; MASK is W - 1.
@@ -17,8 +17,6 @@ mul: T = T T
     $r = mul T $a, $b
 and: T = T T
     $r = and T $a, $b
-or: T = T T
-    $r = or T $a, $b
 xor: T = T T
     $r = xor T $a, $b
 not: T = T
@@ -63,21 +61,9 @@ uminmax: T = T T T
 andn: T = T T
     $r.n = xor T $b, -1
     $r = and T $a, $r.n
-orn: T = T T
-    $r.n = xor T $b, -1
-    $r = or T $a, $r.n
-nand: T = T T
-    $r.n = and T $a, $b
-    $r = xor T $r.n, -1
-nor: T = T T
-    $r.n = or T $a, $b
-    $r = xor T $r.n, -1
 xnor: T = T T
     $r.n = xor T $a, $b
     $r = xor T $r.n, -1
-setbit: T = T
-    $k in 1 2 256 4096 16384
-    $r = or T $a, $k
 clearbit: T = T
     $k in -2 -3 -257 -4097 -16385
     $r = and T $a, $k
@@ -134,23 +120,12 @@ add3: T = T T T
 xor3: T = T T T
     $r.s = xor T $a, $b
     $r = xor T $r.s, $c
-or3: T = T T T
-    $r.s = or T $a, $b
-    $r = or T $r.s, $c
 xad: T = T T T
     $r.s = xor T $a, $b
     $r = add T $r.s, $c
-and_or: T = T T T
-    $r.s = and T $a, $b
-    $r = or T $r.s, $c
 mad: T = T T T
     $r.p = mul T $a, $b
     $r = add T $r.p, $c
-bfi: T = T T T
-    $r.x = and T $a, $b
-    $r.n = xor T $a, -1
-    $r.y = and T $r.n, $c
-    $r = or T $r.x, $r.y
 bcnt: T = T T
     $r.n = call T @llvm.ctpop.S(T $a)
     $r = add T $r.n, $b
@@ -177,6 +152,83 @@ saddo: i1 = T T
 ssubo: i1 = T T
     $r.p = call {T, i1} @llvm.ssub.with.overflow.S(T $a, T $b)
     $r = extractvalue {T, i1} $r.p, 1
+"""
+
+# Over i16 and i32: what ends in a bitwise or.
+INTEGER_OR = """
+or: T = T T
+    $r = or T $a, $b
+or3: T = T T T
+    $r.s = or T $a, $b
+    $r = or T $r.s, $c
+and_or: T = T T T
+    $r.s = and T $a, $b
+    $r = or T $r.s, $c
+bfi: T = T T T
+    $r.x = and T $a, $b
+    $r.n = xor T $a, -1
+    $r.y = and T $r.n, $c
+    $r = or T $r.x, $r.y
+orn: T = T T
+    $r.n = xor T $b, -1
+    $r = or T $a, $r.n
+nand: T = T T
+    $r.n = and T $a, $b
+    $r = xor T $r.n, -1
+nor: T = T T
+    $r.n = or T $a, $b
+    $r = xor T $r.n, -1
+setbit: T = T
+    $k in 1 2 256 4096 16384
+    $r = or T $a, $k
+"""
+
+# The same over i64. The operands are opaque: where LLVM 22 knows the high half of one to be all ones, it takes the
+# high half of the other for the result.
+LONG_OR = """
+or: T = T T
+    $r.za = xor T $a, %zero64
+    $r.zb = xor T $b, %zero64
+    $r = or T $r.za, $r.zb
+or3: T = T T T
+    $r.za = xor T $a, %zero64
+    $r.zb = xor T $b, %zero64
+    $r.zc = xor T $c, %zero64
+    $r.s = or T $r.za, $r.zb
+    $r = or T $r.s, $r.zc
+and_or: T = T T T
+    $r.za = xor T $a, %zero64
+    $r.zb = xor T $b, %zero64
+    $r.zc = xor T $c, %zero64
+    $r.s = and T $r.za, $r.zb
+    $r = or T $r.s, $r.zc
+bfi: T = T T T
+    $r.za = xor T $a, %zero64
+    $r.zb = xor T $b, %zero64
+    $r.zc = xor T $c, %zero64
+    $r.x = and T $r.za, $r.zb
+    $r.n = xor T $r.za, -1
+    $r.y = and T $r.n, $r.zc
+    $r = or T $r.x, $r.y
+orn: T = T T
+    $r.za = xor T $a, %zero64
+    $r.zb = xor T $b, %zero64
+    $r.n = xor T $r.zb, -1
+    $r = or T $r.za, $r.n
+nand: T = T T
+    $r.za = xor T $a, %zero64
+    $r.zb = xor T $b, %zero64
+    $r.n = and T $r.za, $r.zb
+    $r = xor T $r.n, -1
+nor: T = T T
+    $r.za = xor T $a, %zero64
+    $r.zb = xor T $b, %zero64
+    $r.n = or T $r.za, $r.zb
+    $r = xor T $r.n, -1
+setbit: T = T
+    $k in 1 2 256 4096 16384
+    $r.za = xor T $a, %zero64
+    $r = or T $r.za, $k
 """
 
 # Over one integer type T, tens of instructions each. Division by zero and MIN / -1 divide by one instead.
@@ -687,8 +739,9 @@ ubyte: float = i32
     $r.b = and i32 $r.s, 255
     $r = uitofp i32 $r.b to float
 halves: i64 = i32 i32
+    $r.o = xor i32 $b, %zero
     $r.l = zext i32 $a to i64
-    $r.w = zext i32 $b to i64
+    $r.w = zext i32 $r.o to i64
     $r.h = shl i64 $r.w, 32
     $r = or i64 $r.l, $r.h
 sdot2: i32 = v2i16 v2i16 i32

@@ -156,15 +156,17 @@ class Sides:
         result = BatchResult(len(programs))
         for program in programs:
             result.operations.update(step.operation for _, step in program.steps)
-        for pair, code in zip(self._pairs, self._compile(kernel_module(wanted), seed), strict=True):
+        for pair, code in zip(self._pairs, self._compile(wanted, seed), strict=True):
             with self.device(pair[0], code) as runner:
                 for program, host in zip(programs, expected, strict=True):
                     result.findings += findings(program, pair, runner, inputs, host)
         return result
 
-    def _compile(self, text: str, seed: int) -> list[bytes]:
+    def _compile(self, wanted: list[tuple[Program, tuple[int, ...]]], seed: int) -> list[bytes]:
         label = f"random IR of seed {seed}"
-        return radiowave.compile_many([radiowave.CompileJob(text, *pair, label=label) for pair in self._pairs])
+        return radiowave.compile_many(
+            [radiowave.CompileJob(kernel_module(wanted, *pair), *pair, label=label) for pair in self._pairs]
+        )
 
     @contextmanager
     def device(self, target: str, code: bytes) -> Iterator[Runner]:

@@ -156,7 +156,7 @@ class Queue(Handle):
             where=f"queue {self.id} on {self.agent.target}, {at}",
             seen=status_text(failure.status) + (f": {failure.detail}" if failure.detail else ""),
             allowed="HSA_STATUS_SUCCESS (0x0)",
-            do="close this queue and what waits on it, and make a new one; nothing pending will finish",
+            do="close the replay (or this queue) and what waits on it, and make a new one; nothing pending will finish",
         )
 
     def _describe(self, index: int) -> str:

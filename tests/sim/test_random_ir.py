@@ -51,7 +51,7 @@ def test_programs_are_the_same_text_in_every_process() -> None:
         "import hashlib;"
         "from redline_fuzz.ir_programs import generate; from redline_fuzz.ir_modules import kernel_module;"
         "programs = [generate(3, index) for index in range(20)];"
-        "print(hashlib.sha256(kernel_module([(p, p.leaves) for p in programs]).encode()).hexdigest())"
+        "print(hashlib.sha256(kernel_module([(p, p.leaves) for p in programs], 'gfx1201', 32).encode()).hexdigest())"
     )
     digests = set()
     for hash_seed in ("0", "1"):
@@ -59,10 +59,11 @@ def test_programs_are_the_same_text_in_every_process() -> None:
         done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
         digests.add(done.stdout.strip())
     programs = [generate(3, index) for index in range(20)]
-    here = hashlib.sha256(kernel_module([(program, program.leaves) for program in programs]).encode()).hexdigest()
+    text = kernel_module([(program, program.leaves) for program in programs], "gfx1201", 32)
+    here = hashlib.sha256(text.encode()).hexdigest()
     assert digests == {here}
     # Recorded with Python 3.11. Change it only together with the rows or the way programs are drawn.
-    assert here == "c7b2c076512215aabb6eda95de131fcb4d3c316b1a9bc17fe9e2208fe5bd58d5"
+    assert here == "1baeb3ca62a842238eb3afd182196f2525ad9fd5dcf2a429d48b6c5c49bcbab2"
 
 
 def test_input_data_is_the_same_everywhere_and_holds_the_hard_values() -> None:
