@@ -254,3 +254,29 @@ def test_an_argument_that_nothing_fills_is_refused() -> None:
     hostcall = rl.Argument("", 8, 8, "hidden_hostcall_buffer")
     with pytest.raises(rl.UnsupportedKernel, match="hidden_hostcall_buffer"):
         g.launch(replace(k, kernarg_bytes=16, arguments=(*k.arguments, hostcall)), grid=1, block=1, args=[rl.read(x)])
+
+
+def test_partial_workgroups_need_a_kernel_that_was_compiled_for_them() -> None:
+    """A kernel compiled with uniform-work-group-size folds its block size: a partial last group would be wrong."""
+    from dataclasses import replace
+
+    g, x = _graph()
+    uniform = replace(rl.Kernel.synthetic("one"), uniform_workgroups=True)
+    with pytest.raises(rl.RecordError, match="RL0128.*whole workgroups"):
+        g.launch(uniform, global_size=1000, block=256, args=[rl.read(x)])
+    g.launch(uniform, global_size=1024, block=256, args=[rl.read(x)])
+    g.launch(rl.Kernel.synthetic("one"), global_size=1000, block=256, args=[rl.read(x)])
+    assert len(g.launches) == 2
+
+
+def test_a_workgroup_fits_what_the_kernel_was_compiled_for() -> None:
+    """The metadata's largest and required workgroups, named in the message."""
+    from dataclasses import replace
+
+    g, x = _graph()
+    k = rl.Kernel.synthetic("one")
+    with pytest.raises(rl.RecordError, match="RL0125.*512 work-items.*at most 256"):
+        g.launch(replace(k, max_workgroup=256), grid=1, block=512, args=[rl.read(x)])
+    with pytest.raises(rl.RecordError, match=r"RL0126.*\(64, 1, 1\).*\(8, 8, 1\)"):
+        g.launch(replace(k, required_block=(8, 8, 1)), grid=1, block=64, args=[rl.read(x)])
+    assert g.launches == []
