@@ -68,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     mutate.add_argument("--target", choices=TARGETS, default="gfx1201", help="default gfx1201")
     mutate.add_argument("--wave", type=int, choices=WAVES, default=32, help="default 32")
-    mutate.add_argument("--count", type=_positive, default=240, help="programs to try, rounded up to batches (240)")
+    mutate.add_argument("--count", type=_positive, default=480, help="programs to try, rounded up to batches (480)")
     mutate.add_argument("--seed", type=_natural, default=1, help="seed of programs and data (default 1)")
     mutate.add_argument("--json", action="store_true", help="print the record as JSON")
     return parser

@@ -91,7 +91,7 @@ def _row(name: str, chunk: str, weight: int) -> Operation:
 def _all() -> Iterator[Operation]:
     for kind in INTEGERS:
         width = BITS[kind]
-        words = {"T": kind, "MASK": str(width - 1), "WIDE": WIDER[kind], "W": str(width), "MIN": str(-1 << width - 1)}
+        words = {"T": kind, "MASK": str(width - 1), "WIDE": WIDER[kind], "W": str(width)}
         yield from _rows(ir_rows.INTEGER, words)
         yield from _rows(ir_rows.LONG_OR if kind == "i64" else ir_rows.INTEGER_OR, words)
         yield from _rows(ir_rows.DIVISION, words, RARE)

@@ -118,7 +118,7 @@ def generate(seed: int, index: int) -> Program:
     values += _tied_fma(chance, values)
     uniform = [isinstance(value, Input) and value.uniform for value in values]
     while count > 0:
-        want_uniform = chance.happens(0.25)
+        want_uniform = chance.happens(0.35)
         step = _step(chance, values, uniform, want_uniform)
         if step is None:
             continue

@@ -231,7 +231,9 @@ setbit: T = T
     $r = or T $r.za, $k
 """
 
-# Over one integer type T, tens of instructions each. Division by zero and MIN / -1 divide by one instead.
+# Over one integer type T, tens of instructions each. Division by zero and MIN / -1 divide by one instead. So does
+# every negative power of two by -1: where LLVM 22 knows that an operand has few bits, say 8, it divides in these
+# and takes -128 / -1 for -128.
 DIVISION = """
 udiv: T = T T
     $r.z = icmp eq T $b, 0
@@ -244,7 +246,9 @@ urem: T = T T
 sdiv: T = T T
     $r.z = icmp eq T $b, 0
     $r.m = icmp eq T $b, -1
-    $r.l = icmp eq T $a, MIN
+    $r.n = sub T 0, $a
+    $r.w = and T $a, $r.n
+    $r.l = icmp eq T $r.w, $r.n
     $r.v = and i1 $r.m, $r.l
     $r.g = or i1 $r.z, $r.v
     $r.d = select i1 $r.g, T 1, T $b
@@ -252,7 +256,9 @@ sdiv: T = T T
 srem: T = T T
     $r.z = icmp eq T $b, 0
     $r.m = icmp eq T $b, -1
-    $r.l = icmp eq T $a, MIN
+    $r.n = sub T 0, $a
+    $r.w = and T $a, $r.n
+    $r.l = icmp eq T $r.w, $r.n
     $r.v = and i1 $r.m, $r.l
     $r.g = or i1 $r.z, $r.v
     $r.d = select i1 $r.g, T 1, T $b
