@@ -76,6 +76,7 @@ class DeviceBuffer:
             seen, allowed = f"{type(data).__name__} {data!r}", "bytes, or a numpy array or scalar"
             raise _refused("RL0713", "DeviceBuffer.write", seen, allowed, "say the type: np.array(values, dtype)")
         self._check_range(offset, len(payload), 1)
+        self.uses.last = None
         self._memory.write(payload, offset)
 
     def read(self, dtype: DTypeLike = np.uint8, offset: int = 0, count: int | None = None) -> NDArray[Any]:
@@ -84,6 +85,7 @@ class DeviceBuffer:
         size = _check_dtype(np.dtype(dtype)).itemsize
         items = max(0, self.nbytes - offset) // size if count is None and isinstance(offset, int) else count
         self._check_range(offset, items, size)
+        self.uses.last = None
         return self._memory.read(dtype, offset, items)
 
     def close(self) -> None:

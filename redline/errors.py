@@ -25,6 +25,11 @@ for each.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .ordering import UnorderedPair
+
 CODES: dict[str, str] = {
     "RL0101": "an access declares no range",
     "RL0102": "not a buffer or a slice of one",
@@ -61,6 +66,9 @@ CODES: dict[str, str] = {
     "RL0135": "dynamic LDS that is not a number of bytes",
     "RL0136": "a certificate in words or offsets that certificates do not have",
     "RL0137": "a launch that writes a buffer of role in",
+    "RL0138": "no such launch in the plan",
+    "RL0139": "a plan split where one side would be empty",
+    "RL0140": "entries that are not in the stream",
     "RL0201": "a conflict that nothing orders",
     "RL0202": "fences at positions that are repeated, unordered or no positions",
     "RL0301": "the target is not on the list",
@@ -157,9 +165,10 @@ class RecordError(RedlineError):
 
 
 class HazardError(RedlineError):
-    """Two launches conflict and nothing orders them (`order="explicit"`)."""
+    """Launches conflict in a way that no fence mends; `pairs` holds the unordered ones of an explicit graph."""
 
     prefix = "RL02"
+    pairs: tuple[UnorderedPair, ...] = ()
 
 
 class UnsupportedTarget(RedlineError):

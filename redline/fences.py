@@ -1,23 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Derive the drains and acquires that a plan needs, each with its reasons.
+"""Derive the drains and acquires that a plan needs: the fewest drains, then the fewest acquire packets, then classes.
 
 Order and visibility are two facts, kept apart: a *drain* makes later launches wait for earlier ones, an *acquire* makes
 what drained launches wrote visible through a cache that nothing keeps coherent (K scalar, V vector). Read-after-write
 needs both; write-after-read and write-after-write need only the drain.
 
-Knows caches by class, never a family's bits: `program.py` asks the family for those. `safety.py` checks the result
-without sharing any of this.
+Each launch that must wait is an interval of positions of which one must hold a drain; each launch that reads what
+another wrote is an interval of drains of which one must carry an acquire. One replay is a line, replays back to back
+are a circle, and on both the fewest points that serve all intervals are found exactly (`sweep.py`).
+
+Knows caches by class, never a family's bits: `program.py` asks the family for those. Reasons are `reasons.py`'s, on
+demand. `safety.py` checks the result without sharing any of this.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+from numpy.typing import NDArray
+
+from .accesses import CLASSES, kernarg_classes
 from .errors import HazardError
-from .hazards import CLASSES, Hazard
+from .sweep import find_needs, stab_circle, stab_line
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -27,131 +35,209 @@ RULES: Final = {
     "cold-entry": "anything may have touched memory before: drain, then invalidate every cache at system scope",
     "host-exit": "the host reads the results: drain, then write back at system scope",
     "full": 'fences="full" was asked for',
+    "other-queue": "other queues touch memory between replays: drain, then invalidate K and V",
+    "patched-kernargs": "the host patches arguments between replays: invalidate what kernels read them through",
     "ib-scope": "the AQL header 0x1500 asks for system scope too; whether it covers an indirect buffer is undocumented",
     "glm-convention": "GLM bits go with GL2 bits by convention of the drivers; buffers do not need them",
 }
 
+#: The bit of each class in the `classes` column.
+CLASS_BITS: Final = {"K": 1, "V": 2}
+_NAMES: Final = ((), ("K",), ("V",), ("K", "V"))
+
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """What stands before position `at` of the emitted order: always a drain, and an acquire of the classes named.
+    """What stands before position `at` of the emitted order: a drain, and behind it an acquire of the classes named.
 
-    `waits` are the (first, second) launches that the drain separates and no other drain does; `shows` are the hazards
-    that each acquired class makes visible.
+    Position 0 is the warm entry of replays back to back; only there an acquire may stand without a drain.
     """
 
     at: int
     acquire: tuple[str, ...] = ()
-    waits: tuple[tuple[int, int], ...] = ()
-    shows: tuple[tuple[str, Hazard], ...] = ()
+    drain: bool = True
     rule: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
 class Fences:
-    """Entry (drain, system acquire), the fences inside in emitted order, and exit (drain, system release)."""
+    """The fences of a plan: between launches (`inner`, in emitted order), at entry and at exit.
 
-    inner: tuple[Fence, ...]
-    entry_rule: str = field(default="cold-entry")
-    exit_rule: str = field(default="host-exit")
+    Columns of the same: `at` (position, int64), `drains_at` (bool), `classes` (bits, uint8). `entry_rule` and
+    `exit_rule` say why the cold entry (drain, system acquire) and the release (drain, system release) stand there; ""
+    leaves them out.
 
-    def __post_init__(self) -> None:
-        places = [fence.at for fence in self.inner]
-        whole = all(isinstance(at, int) and not isinstance(at, bool) and at >= 1 for at in places)
-        if not whole or places != sorted(set(places)):
-            raise HazardError(
-                "RL0202",
-                where="Fences",
-                seen=f"fences before positions {places}",
-                allowed="positions from 1 on, each once, in order",
-                do="join the classes of fences at one position",
-            )
+    Raises HazardError for positions that are repeated, out of order or no positions, and for a fence that does nothing.
+    """
+
+    def __init__(
+        self, inner: Iterable[Fence] = (), *, entry_rule: str = "cold-entry", exit_rule: str = "host-exit"
+    ) -> None:
+        listed = tuple(inner)
+        _check_places(listed)
+        self.entry_rule, self.exit_rule = entry_rule, exit_rule
+        self.at = np.array([fence.at for fence in listed], np.int64)
+        self.drains_at = np.array([fence.drain for fence in listed], np.bool_)
+        self.classes = np.array([sum(CLASS_BITS[name] for name in fence.acquire) for fence in listed], np.uint8)
+        self.rules = {fence.at: fence.rule for fence in listed if fence.rule}
+
+    @classmethod
+    def of_columns(
+        cls, at: NDArray[np.int64], drains: NDArray[np.bool_], classes: NDArray[np.uint8], rules: dict[int, str]
+    ) -> Fences:
+        """Fences of columns that `derive` made; the same as from a list of `Fence`."""
+        made = cls()
+        made.at, made.drains_at, made.classes, made.rules = at, drains, classes, rules
+        return made
+
+    @cached_property
+    def inner(self) -> tuple[Fence, ...]:
+        """The fences between launches, and at position 0 the warm entry."""
+        rows = zip(self.at.tolist(), self.classes.tolist(), self.drains_at.tolist(), strict=True)
+        return tuple(Fence(at, _NAMES[classes], drain, self.rules.get(at)) for at, classes, drain in rows)
 
     @property
     def drains(self) -> int:
-        """Drains between launches; entry and exit are not counted."""
-        return len(self.inner)
+        """Drains of one replay, the warm entry's included; cold entry and release are not counted."""
+        return int(self.drains_at.sum())
 
     @property
     def acquires(self) -> int:
-        """Acquire packets between launches; entry is not counted."""
-        return sum(bool(fence.acquire) for fence in self.inner)
+        """Acquire packets of one replay, the warm entry's included; the cold entry's is not counted."""
+        return int((self.classes > 0).sum())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Fences) and self._value() == other._value()
+
+    def __hash__(self) -> int:
+        return hash(self._value())
+
+    def __repr__(self) -> str:
+        return f"<Fences {self.drains} drains, {self.acquires} acquires>"
+
+    def _value(self) -> tuple[object, ...]:
+        return self.inner, self.entry_rule, self.exit_rule
+
+
+def _check_places(inner: tuple[Fence, ...]) -> None:
+    places = [fence.at for fence in inner]
+    whole = all(isinstance(at, int) and not isinstance(at, bool) and at >= 0 for at in places)
+    idle = [fence.at for fence in inner if not fence.drain and (fence.at or not fence.acquire)]
+    if not whole or places != sorted(set(places)) or idle:
+        raise HazardError(
+            "RL0202",
+            where="Fences",
+            seen=f"fences before positions {places}" + (f", without a drain before {idle}" if idle else ""),
+            allowed="positions from 0 on, each once, in order; an acquire without a drain before position 0 only",
+            do="join the classes of fences at one position",
+        )
 
 
 def derive(plan: Plan) -> Fences:
-    """The fewest drains for the plan's order, then the fewest acquire packets, then the fewest classes in them."""
+    """The fences of a plan: fewest drains for its order, then fewest acquire packets, then fewest classes in them.
+
+    For boundary="queue" the fewest of replays back to back: every replay runs through the same fences.
+    """
     if plan.fence_mode == "full":
-        return Fences(tuple(Fence(at, CLASSES, rule="full") for at in range(1, len(plan.order))))
-    position = {launch: at for at, launch in enumerate(plan.order)}
-    drains = _drains(plan, position)
-    waits = _waits(plan, position, drains)
-    shows = _acquires(plan.hazards, position, drains)
-    return Fences(
-        tuple(
-            Fence(
-                at,
-                tuple(name for name in CLASSES if (at, name) in shows),
-                waits[at],
-                tuple((name, hazard) for name in CLASSES for hazard in shows.get((at, name), ())),
-            )
-            for at in drains
-        )
-    )
+        first = 0 if plan.boundary != "host" else 1
+        at = np.arange(first, len(plan.order))
+        rules = dict.fromkeys(at.tolist(), "full")
+        return Fences.of_columns(at, np.ones(len(at), np.bool_), np.full(len(at), 3, np.uint8), rules)
+    a, loop = plan.accesses, plan.boundary == "queue"
+    order = np.array(plan.order)
+    needs = find_needs(order, 1 + loop, a.starts, a.low, a.high, a.does, a.after_starts, a.after, a.leaves)
+    drains = _loop_drains(needs[0]) if loop else _line_drains(needs[0])
+    entry, rule = _entry(plan)
+    if plan.boundary == "other-queue":
+        drains[0] = True
+    at = np.flatnonzero(drains | (np.arange(len(order)) == 0) * (entry > 0))
+    bits = _acquires(needs[1:], at, drains[at], entry, loop=loop)
+    kept = drains[at] | (bits > 0)
+    return Fences.of_columns(at[kept], drains[at][kept], bits[kept], {0: rule} if rule else {})
 
 
-def _drains(plan: Plan, position: dict[int, int]) -> list[int]:
-    """Positions before which a drain stands: where a launch needs one that has not drained yet."""
-    needed: dict[int, int] = {}
-    for first, second in plan.edges:
-        needed[position[second]] = max(needed.get(position[second], -1), position[first])
-    drains: list[int] = []
-    undrained_from = 0
-    for at in range(len(plan.order)):
-        if needed.get(at, -1) >= undrained_from:
-            drains.append(at)
-            undrained_from = at
+def _entry(plan: Plan) -> tuple[int, str]:
+    """The classes that the warm entry must acquire whatever the launches do, and the rule that says so."""
+    if plan.boundary == "other-queue":
+        return 3, "other-queue"
+    if plan.boundary == "host" or not plan.slots:
+        return 0, ""
+    through = {name for launch in plan.launches if launch.slots for name in kernarg_classes(launch.kernel)}
+    return sum(CLASS_BITS[name] for name in through), "patched-kernargs"
+
+
+def _line_drains(waits: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """A mask of positions before which a drain stands, for one replay: where a launch needs one not drained yet."""
+    high = np.arange(len(waits))
+    drains: NDArray[np.bool_] = stab_line(np.where(waits < 0, -1, waits + 1), high, len(waits))
     return drains
 
 
-def _waits(plan: Plan, position: dict[int, int], drains: Sequence[int]) -> dict[int, tuple[tuple[int, int], ...]]:
-    """For each drain, the edges that cross it and no other."""
-    waits: dict[int, list[tuple[int, int]]] = {at: [] for at in drains}
-    for first, second in plan.edges:
-        before, after = bisect_right(drains, position[first]), bisect_right(drains, position[second])
-        if after - before == 1:
-            waits[drains[before]].append((first, second))
-    return {at: tuple(edges) for at, edges in waits.items()}
+def _loop_drains(waits: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """The same for replays back to back. `waits` are those of the second of two replays."""
+    count = len(waits)
+    low, high = waits.astype(np.int64) + 1, count + np.arange(count)
+    turn = np.where(low >= count, count, 0)
+    drains: NDArray[np.bool_] = stab_circle(np.where(waits < 0, -1, low - turn), high - turn, count, -1)
+    return drains
 
 
 def _acquires(
-    hazards: Iterable[Hazard], position: dict[int, int], drains: Sequence[int]
-) -> dict[tuple[int, str], list[Hazard]]:
-    """(position, class) -> the hazards that this acquire makes visible.
+    writers: NDArray[np.int32], at: NDArray[np.int64], drains: NDArray[np.bool_], entry: int, *, loop: bool
+) -> NDArray[np.uint8]:
+    """The classes to acquire at each of the positions `at`.
 
-    A value written by `first` and read by `second` through a class needs an acquire of it at one of the drains between
-    them. One greedy pass over all classes together finds the fewest points; a second gives each class the latest of
-    these points that serves it.
+    A value written at one position and read at a later one through a class needs an acquire of it behind the first
+    drain after the write and before the read. One pass over all classes together finds the fewest positions; a second
+    gives each class the latest of these that serves it.
     """
-    spans = [
-        (bisect_right(drains, position[h.second]) - 1, bisect_right(drains, position[h.first]), name, h)
-        for h in hazards
-        for name in h.reads
-    ]
-    spans.sort(key=lambda span: (span[0], span[1]))
-    points = _stab((low, high) for high, low, _, _ in spans)
-    placed: dict[tuple[int, str], list[Hazard]] = {}
-    latest = dict.fromkeys(CLASSES, -1)
-    for high, low, name, hazard in spans:
-        if latest[name] < low:
-            latest[name] = points[bisect_right(points, high) - 1]
-        placed.setdefault((drains[latest[name]], name), []).append(hazard)
-    return placed
+    spans = [_spans(row, at, drains, loop=loop) for row in writers]
+    low = np.stack([low for low, _ in spans], axis=1).ravel()
+    high = np.stack([high for _, high in spans], axis=1).ravel()
+    chosen = np.flatnonzero(_stab(low, high, len(at), 0 if entry else -1, loop=loop))
+    bits = np.zeros(len(at), np.uint8)
+    for name, (low, high) in zip(CLASSES, spans, strict=True):
+        forced = 0 if entry & CLASS_BITS[name] else -1
+        low, high = _among(low, chosen, len(at), "left"), _among(high, chosen, len(at), "right") - 1
+        turn = np.where(low >= len(chosen), len(chosen), 0)
+        low, high = low - turn, high - turn
+        bits[chosen[_stab(low, high, len(chosen), forced, loop=loop)]] |= CLASS_BITS[name]
+    return bits
 
 
-def _stab(spans: Iterable[tuple[int, int]]) -> list[int]:
-    """The fewest points such that each (low, high) holds one; spans come sorted by high."""
-    points: list[int] = []
-    for low, high in spans:
-        if not points or points[-1] < low:
-            points.append(high)
-    return points
+def _spans(
+    writers: NDArray[np.int32], at: NDArray[np.int64], drains: NDArray[np.bool_], *, loop: bool
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """For each launch, the first and the last of the positions `at` that may hold its acquire; -1 without need.
+
+    Indices count on from replay to replay, and begin in the first.
+    """
+    count, points = len(writers), len(at)
+    turns = np.arange(1 + loop)[:, None]
+    times = (at + turns * count).ravel()
+    behind = (np.flatnonzero(drains) + turns * points).ravel()
+    reader = np.arange(count) + (count if loop else 0)
+    first = np.searchsorted(times[behind], writers, side="right")
+    needed = writers >= 0
+    low = np.where(needed, np.append(behind, 0)[np.minimum(first, len(behind))], -1)
+    high = np.where(needed, np.searchsorted(times, reader, side="right") - 1, -1)
+    turn = np.where(low >= points, points, 0)
+    return low - turn, high - turn
+
+
+def _stab(
+    low: NDArray[np.int64], high: NDArray[np.int64], points: int, forced: int, *, loop: bool
+) -> NDArray[np.bool_]:
+    if loop:
+        circle: NDArray[np.bool_] = stab_circle(low, high, points, forced)
+        return circle
+    line: NDArray[np.bool_] = stab_line(low, high, points)
+    if forced >= 0:
+        line[forced] = True
+    return line
+
+
+def _among(index: NDArray[np.int64], chosen: NDArray[np.int64], points: int, side: str) -> NDArray[np.int64]:
+    """Indices into all points as indices into the chosen ones, counting on past the end; below 0 stays below."""
+    turn, place = np.divmod(index, max(points, 1))
+    found = np.searchsorted(chosen, place, side=side) + turn * len(chosen)  # type: ignore[call-overload]
+    return np.where(index < 0, -1, found)

@@ -19,11 +19,15 @@ _lock = threading.RLock()
 
 @dataclass(slots=True)
 class Uses:
-    """How many replays are open on a piece of memory, and how many in flight read or write it."""
+    """How many replays are open on a piece of memory, how many in flight read or write it, and who touched it last.
+
+    `last` is the `Flight` of a replay, or None for the host and for memory that nobody has touched.
+    """
 
     open_replays: int = 0
     readers: int = 0
     writers: int = 0
+    last: object = None
 
     @property
     def busy(self) -> bool:
@@ -35,13 +39,22 @@ class Flight:
     """The state of one replay: idle, in flight, failed or closed. Safe to use from any thread."""
 
     def __init__(self, reads: Sequence[Uses], writes: Sequence[Uses]) -> None:
-        self._reads, self._writes = list(reads), list(writes)
+        self._reads: list[Uses] = []
+        self._writes: list[Uses] = []
         self._ticket = 0
+        self._again = False
         self._in_flight = False
         self._failed: QueueFailed | None = None
         self.closed = False
         self.lock = _lock
+        self.use(reads, writes)
+
+    def use(self, reads: Sequence[Uses], writes: Sequence[Uses]) -> None:
+        """The memory that the replay reads and writes from now on. Only between replays."""
         with _lock:
+            for uses in self._all():
+                uses.open_replays -= 1
+            self._reads, self._writes, self._again = list(reads), list(writes), False
             for uses in self._all():
                 uses.open_replays += 1
 
@@ -64,8 +77,11 @@ class Flight:
                 do="call replay.wait(timeout=...) first",
             )
 
-    def take(self) -> None:
-        """Be in flight. The caller holds `lock` and has called `check_idle`."""
+    def take(self) -> bool:
+        """Be in flight; whether nobody else touched the memory since the last time. Raises ReplayBusy.
+
+        The caller holds `lock` and has called `check_idle`.
+        """
         if any(uses.writers for uses in self._reads) or any(uses.busy for uses in self._writes):
             raise ReplayBusy(
                 "RL1404",
@@ -74,12 +90,21 @@ class Flight:
                 allowed="replays in flight together that share only what they read",
                 do="wait for the other replay first, or record both in one graph",
             )
-        self._in_flight = True
+        again = self._again and all(uses.last is self for uses in self._all())
+        self._in_flight = self._again = True
         self._ticket += 1
         self._count(1)
+        for uses in self._all():
+            uses.last = self
+        return again
 
     def give_back(self) -> None:
         """Nothing was submitted after all. The caller holds `lock`."""
+        self._again = False
+        self._leave()
+
+    def _leave(self) -> None:
+        """Not in flight any more."""
         if self._in_flight:
             self._in_flight = False
             self._count(-1)
@@ -104,14 +129,14 @@ class Flight:
         with _lock:
             self._failed = self._failed or failure
             if ticket == self._ticket:
-                self.give_back()
+                self._leave()
 
     def close(self) -> None:
         """The replay's queue is gone: nothing of it runs or will."""
         with _lock:
             if not self.closed:
                 self.closed = True
-                self.give_back()
+                self._leave()
                 for uses in self._all():
                     uses.open_replays -= 1
 

@@ -12,11 +12,13 @@ import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from .accesses import Accesses, AccessRows
 from .callsite import callsite
 from .encoders import family_for
 from .kernarg import Slot
 from .kernel import Kernel
 from .launch import Launch, Packer, Size, Touch, Triple, bad, check_dynamic_lds, geometry
+from .ordering import UnorderedPair, unordered_pairs
 from .ranges import KINDS, MAX_BYTES, ROLES, Access, Buffer, Kind, Role, View, as_view
 
 if TYPE_CHECKING:
@@ -38,6 +40,7 @@ class Graph:
             raise bad("RL0111", callsite(), "Graph(order=)", order, "'record' or 'explicit'", "choose one of them")
         self.order: Order = order
         self.buffers: list[Buffer] = []
+        self._rows = AccessRows()
         self.launches: list[Launch] = []
         self.slots: dict[str, Slot] = {}
         self._owner = next(_owners)
@@ -126,7 +129,18 @@ class Graph:
         )
         self.slots.update(packed.new_slots)  # last: a launch that is refused leaves nothing behind
         self.launches.append(made)
+        self._rows.add(made, self.buffers)
         return made
+
+    def accesses(self) -> Accesses:
+        """Every access recorded so far, as columns."""
+        return Accesses.of(self._rows, self.buffers)
+
+    def lint(self) -> tuple[UnorderedPair, ...]:
+        """Conflicting launches that no chain of `after=` orders, largest overlap first: what an explicit graph must
+        not have. Raises nothing, and gives the same for either order.
+        """
+        return unordered_pairs(self.accesses(), self.launches, self.buffers)
 
     def compile(
         self,

@@ -1,26 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which launches conflict, on which bytes, and how: one forward sweep over the recorded order.
+"""Which launches conflict, on which bytes, and how: the pairs behind a plan's fences, found on demand.
 
-Per memory (a buffer and its aliases) the end points of all accesses cut it into elementary segments; each segment
-remembers its last writer and the readers since. Only neighbouring conflicts are reported: any other conflicting pair is
-joined by a chain of them, so ordering the neighbours orders all. Decides no order and no fence.
+Each byte segment remembers its last writer and the readers since. Only neighbouring conflicts are reported: any other
+conflicting pair is joined by a chain of them, so ordering the neighbours orders all. Planning does not need these pairs
+(`sweep.py` asks for the latest one only); explanations do, and there may be many of them: where every slice of a buffer
+is written and the whole buffer read again and again, their number is quadratic. Decides no order and no fence.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from .kernel import Kernel
-from .launch import Launch, Touch
-from .ranges import Buffer
+from .accesses import Accesses
+from .sweep import READS_K, READS_V, WRITES
 
 HazardKind = Literal["RAW", "WAR", "WAW"]
-
-#: The caches that nothing keeps coherent and that a kernel reads memory through: K scalar loads, V vector loads.
-CLASSES = ("K", "V")
+_CACHES = {0: (), READS_K: ("K",), READS_V: ("V",), READS_K | READS_V: ("K", "V")}
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -29,7 +26,7 @@ class Hazard:
 
     The range [start, stop) is in bytes of the memory `buffer` (an alias is reported as the buffer it aliases). `reads`
     names the caches that `second` reads through, for RAW only: a RAW hazard needs the wait and the visibility, the
-    others only the wait.
+    others only the wait. `carried`: `first` is in one replay and `second` in the next.
     """
 
     second: int
@@ -39,90 +36,90 @@ class Hazard:
     start: int
     stop: int
     reads: tuple[str, ...]
+    carried: bool = False
 
 
-def read_classes(kernel: Kernel, argument: int | None) -> tuple[str, ...]:
-    """The caches that `kernel` reads through behind the pointer at kernarg offset `argument` (None: no pointer)."""
-    certificate = kernel.certificate
-    if certificate is None or argument is None:
-        return CLASSES
-    if certificate.reads == "vmem_only":
-        return ("V",)
-    # Any other word, and any argument that is listed, gets the wider class.
-    return ("V",) if certificate.reads == "scalar_args" and argument not in certificate.scalar_args else CLASSES
+def find_hazards(accesses: Accesses, order: Sequence[int]) -> tuple[Hazard, ...]:
+    """All neighbouring conflicts of one replay in this order, sorted by second launch, first launch, kind and range."""
+    sweep = _Sweep(accesses, order)
+    sweep.replay()
+    return sweep.hazards(carried=False)
 
 
-def find_hazards(launches: Sequence[Launch], buffers: Sequence[Buffer]) -> tuple[Hazard, ...]:
-    """All neighbouring conflicts, sorted by second launch, first launch, kind and range."""
-    memories = {root: _Memory(root) for root in {buffer.root for buffer in buffers}}
-    spans = [[_span(touch, buffers) for touch in launch.touches] for launch in launches]
-    for row in spans:
-        for root, start, stop in row:
-            memories[root].cuts.update((start, stop))
-    for memory in memories.values():
-        memory.freeze()
-    for launch, row in zip(launches, spans, strict=True):
-        pairs = list(zip(launch.touches, row, strict=True))
-        for touch, (root, start, stop) in pairs:
-            if not touch.writes:
-                memories[root].read(launch.index, start, stop, read_classes(launch.kernel, touch.argument))
-        for touch, (root, start, stop) in pairs:
-            if touch.writes:
-                memories[root].write(launch.index, start, stop)
-    return tuple(sorted(_merge(hazard for memory in memories.values() for hazard in memory.found)))
+def find_carried(accesses: Accesses, order: Sequence[int]) -> tuple[Hazard, ...]:
+    """The neighbouring conflicts of one replay with the next, sorted in the same way."""
+    sweep = _Sweep(accesses, order)
+    sweep.replay()
+    sweep.replay()
+    return sweep.hazards(carried=True)
 
 
-def _span(touch: Touch, buffers: Sequence[Buffer]) -> tuple[int, int, int]:
-    """(memory, start, stop) of a touch, in bytes of the memory."""
-    buffer = buffers[touch.buffer]
-    return buffer.root, buffer.root_offset + touch.start, buffer.root_offset + touch.stop
+class _Sweep:
+    """Every segment's last writer and readers since, as times: position in the order, counted on from replay to
+    replay.
+    """
 
+    def __init__(self, accesses: Accesses, order: Sequence[int]) -> None:
+        self.accesses, self.order, self.rounds = accesses, order, 0
+        rows = zip(accesses.low.tolist(), accesses.high.tolist(), accesses.does.tolist(), strict=True)
+        self.rows = [(range(low, high), does) for low, high, does in rows]
+        self.starts: list[int] = accesses.starts.tolist()
+        self.writer = [-1] * len(accesses.cuts)
+        self.readers: list[list[int]] = [[] for _ in accesses.cuts]
+        self.found: set[tuple[int, int, HazardKind, int, int]] = set()
 
-class _Memory:
-    """The elementary segments of one memory, in the middle of the sweep."""
+    def replay(self) -> None:
+        for at, launch in enumerate(self.order):
+            time = self.rounds * len(self.order) + at
+            rows = self.rows[self.starts[launch] : self.starts[launch + 1]]
+            for segments, does in rows:
+                if not does & WRITES:
+                    self._read(time, segments, does & (READS_K | READS_V))
+            for segments, does in rows:
+                if does & WRITES:
+                    self._write(time, segments)
+        self.rounds += 1
 
-    def __init__(self, root: int) -> None:
-        self.root = root
-        self.cuts: set[int] = set()
-        self.found: list[Hazard] = []
+    def _read(self, time: int, segments: range, caches: int) -> None:
+        for at in segments:
+            if 0 <= self.writer[at] != time:
+                self.found.add((time, self.writer[at], "RAW", at, caches))
+            if not self.readers[at] or self.readers[at][-1] != time:
+                self.readers[at].append(time)
 
-    def freeze(self) -> None:
-        self.edges = sorted(self.cuts)
-        self.writer = [-1] * len(self.edges)
-        self.readers: list[list[int]] = [[] for _ in self.edges]
+    def _write(self, time: int, segments: range) -> None:
+        for at in segments:
+            others = [reader for reader in self.readers[at] if reader != time]
+            self.found.update((time, reader, "WAR", at, 0) for reader in others)
+            if not others and self.writer[at] not in (-1, time):
+                self.found.add((time, self.writer[at], "WAW", at, 0))
+            self.writer[at], self.readers[at] = time, []
 
-    def read(self, launch: int, start: int, stop: int, classes: tuple[str, ...]) -> None:
-        for at in range(bisect_left(self.edges, start), bisect_left(self.edges, stop)):
-            if self.writer[at] >= 0:
-                self._add("RAW", self.writer[at], launch, at, classes)
-            if not self.readers[at] or self.readers[at][-1] != launch:
-                self.readers[at].append(launch)
+    def hazards(self, *, carried: bool) -> tuple[Hazard, ...]:
+        count = len(self.order)
+        wanted = (row for row in self.found if (row[0] // count > row[1] // count) == carried)
+        pairs = (self._hazard(*row, carried=carried) for row in wanted)
+        return tuple(sorted(_merge(pairs)))
 
-    def write(self, launch: int, start: int, stop: int) -> None:
-        for at in range(bisect_left(self.edges, start), bisect_left(self.edges, stop)):
-            others = [reader for reader in self.readers[at] if reader != launch]
-            for reader in others:
-                self._add("WAR", reader, launch, at, ())
-            if not others and self.writer[at] not in (-1, launch):
-                self._add("WAW", self.writer[at], launch, at, ())
-            self.writer[at], self.readers[at] = launch, []
-
-    def _add(self, kind: HazardKind, first: int, second: int, at: int, classes: tuple[str, ...]) -> None:
-        self.found.append(Hazard(second, first, kind, self.root, self.edges[at], self.edges[at + 1], classes))
+    def _hazard(self, second: int, first: int, kind: HazardKind, at: int, caches: int, *, carried: bool) -> Hazard:
+        names = self.order[second % len(self.order)], self.order[first % len(self.order)]
+        return Hazard(*names, kind, *self.accesses.place(at), _CACHES[caches], carried)
 
 
 def _merge(found: Iterable[Hazard]) -> list[Hazard]:
     """Join touching ranges of the same pair, kind and caches."""
     merged: list[Hazard] = []
-    for item in sorted(found, key=lambda h: (h.second, h.first, h.kind, h.buffer, h.reads, h.start, h.stop)):
+    for item in sorted(found, key=lambda h: (*_but_range(h), h.start, h.stop)):
         last = merged[-1] if merged else None
-        if last is not None and _same_but_range(last, item) and item.start <= last.stop:
+        if last is not None and _but_range(last) == _but_range(item) and item.start <= last.stop:
             stop = max(last.stop, item.stop)
-            merged[-1] = Hazard(item.second, item.first, item.kind, item.buffer, last.start, stop, item.reads)
+            merged[-1] = Hazard(
+                item.second, item.first, item.kind, item.buffer, last.start, stop, item.reads, item.carried
+            )
         else:
             merged.append(item)
     return merged
 
 
-def _same_but_range(a: Hazard, b: Hazard) -> bool:
-    return (a.second, a.first, a.kind, a.buffer, a.reads) == (b.second, b.first, b.kind, b.buffer, b.reads)
+def _but_range(hazard: Hazard) -> tuple[int, int, str, int, tuple[str, ...]]:
+    return hazard.second, hazard.first, hazard.kind, hazard.buffer, hazard.reads

@@ -60,20 +60,34 @@ class Argument:
 class Certificate:
     """How a kernel reads memory that may change: vector loads only, scalar loads through some arguments, or unknown.
 
-    `scalar_args` holds kernarg offsets. Without a certificate everything counts as read through both caches.
+    `scalar_args` holds the kernarg offsets (bytes) of pointers that scalar loads go through, `l2_args` of those whose
+    memory is touched by atomics and device-scope loads only, which read at L2. `kernarg_vector_loads`: whether the
+    kernel may read its own arguments by vector loads. `undeclared`: whether it may reach memory that no pointer
+    argument carries, such as a variable of the module; it is then launched only with `accesses=`. Without a certificate
+    everything counts as read through both caches.
+
+    Raises RecordError for words or offsets that certificates do not have. Source of the classes: LLVM AMDGPUUsage,
+    "Memory Model gfx10-gfx11" and "gfx12".
     """
 
     reads: Reads = "scalar_or_unknown"
     scalar_args: frozenset[int] = frozenset()
+    l2_args: frozenset[int] = frozenset()
+    kernarg_vector_loads: bool = True
+    undeclared: bool = False
 
     def __post_init__(self) -> None:
-        offsets = isinstance(self.scalar_args, frozenset) and all(isinstance(at, int) for at in self.scalar_args)
-        if self.reads not in get_args(Reads) or not offsets:
+        offsets = all(
+            isinstance(args, frozenset) and all(isinstance(at, int) for at in args)
+            for args in (self.scalar_args, self.l2_args)
+        )
+        flags = isinstance(self.kernarg_vector_loads, bool) and isinstance(self.undeclared, bool)
+        if self.reads not in get_args(Reads) or not offsets or not flags:
             raise RecordError(
                 "RL0136",
                 where="Certificate",
-                seen=f"reads={self.reads!r}, scalar_args={self.scalar_args!r}",
-                allowed=f"{', '.join(get_args(Reads))}, and a frozenset of kernarg offsets",
+                seen=str(self),
+                allowed=f"reads: {', '.join(get_args(Reads))}; frozensets of kernarg offsets; True or False",
                 do="take certificates from radiowave",
             )
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plan: a graph frozen into an order, with every hazard found and a fingerprint.
+"""Plan: a graph frozen into an order, with a fingerprint.
 
 `Plan.of` decides in which order launches are emitted; `safety.verify` checks that order. It derives no fences
-(`fences.py`), knows no GPU family and no address.
+(`fences.py`), knows no GPU family and no address. What it says about itself stands in files of their own: `explain.py`,
+`report.py`, `dot.py`, `differences.py`.
 """
 
 from __future__ import annotations
@@ -12,45 +13,55 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from .errors import HazardError, RecordError
+import numpy as np
+from numpy.typing import NDArray
+
+from .accesses import Accesses
+from .errors import RecordError
 from .graph import Graph, Order
-from .hazards import Hazard, find_hazards
+from .hazards import Hazard, find_carried, find_hazards
 from .kernarg import Slot
-from .kernel import Kernel
+from .kernel import Certificate, Kernel
 from .launch import Launch
+from .ordering import UnorderedPair, check_ordered, unordered_pairs
 from .ranges import Buffer
+from .sweep import find_conflicts, find_levels
 
 if TYPE_CHECKING:
     from .fences import Fences
     from .program import Program
 
 #: Version of the fingerprint's columns; raised whenever their meaning or layout changes.
-FINGERPRINT_VERSION: Final = 2
+FINGERPRINT_VERSION: Final = 3
 
-BOUNDARIES: Final = ("host",)
+Boundary = Literal["host", "queue", "other-queue"]
+BOUNDARIES: Final = ("host", "queue", "other-queue")
 SCHEDULES: Final = ("levels", "record")
 FENCES: Final = ("minimal", "full")
+
+#: Launches that the rounds of `_shifted` may visit in all: each round is linear, and few graphs need a third one.
+_SHIFT_WORK: Final = 50_000_000
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
     """A frozen graph. Compared by value through its fingerprint.
 
-    `order` lists recorded indices in emitted order; `levels[i]` is the hazard depth of launch i; `edges` are all
-    (first, second) pairs of recorded indices that need a wait.
+    `order` lists recorded indices in emitted order; `levels[i]` is the level of launch i: its hazard depth, or one more
+    where that saves the drain between two replays. `boundary` says who touches memory between replays.
     """
 
     target: str
     order_mode: Order
-    boundary: Literal["host"]
+    boundary: Boundary
     schedule: Literal["levels", "record"]
     fence_mode: Literal["minimal", "full"]
     buffers: tuple[Buffer, ...]
     launches: tuple[Launch, ...]
     slots: tuple[Slot, ...]
-    hazards: tuple[Hazard, ...]
+    accesses: Accesses
     levels: tuple[int, ...]
     order: tuple[int, ...]
 
@@ -64,9 +75,10 @@ class Plan:
     ) -> Plan:
         """Freeze `graph`.
 
-        boundary: who touches memory between replays; "host" is anyone. schedule: "levels" orders by hazard depth,
-        which needs the fewest drains of any legal order; "record" keeps the recorded order. fences: "minimal", or
-        "full" after every launch, the first thing to try when results are wrong.
+        boundary: who touches memory between replays. "host" is anyone, copy engines included; "queue" nobody: replays
+        of this plan stand back to back on one queue; "other-queue" other compute queues of the same agent.
+        schedule: "levels" orders by hazard depth, which needs the fewest drains of any legal order; "record" keeps the
+        recorded order. fences: "minimal", or "full" after every launch, the first thing to try when results are wrong.
 
         Raises RecordError for an empty graph or an unknown option, HazardError for unordered conflicts in a graph of
         order="explicit".
@@ -76,8 +88,7 @@ class Plan:
         _check_option("boundary", boundary, BOUNDARIES)
         _check_option("schedule", schedule, SCHEDULES)
         _check_option("fences", fences, FENCES)
-        launches, buffers = tuple(graph.launches), tuple(graph.buffers)
-        if not launches:
+        if not graph.launches:
             raise RecordError(
                 "RL0131",
                 where="Plan.of",
@@ -85,33 +96,46 @@ class Plan:
                 allowed="at least one",
                 do="record a launch",
             )
-        hazards = find_hazards(launches, buffers)
+        launches, buffers, accesses = tuple(graph.launches), tuple(graph.buffers), graph.accesses()
         if graph.order == "explicit":
-            _check_ordered(hazards, launches, buffers)
-        levels = _levels(hazards, launches)
-        by_level = sorted(range(len(launches)), key=lambda index: (levels[index], index))
+            check_ordered(accesses, launches, buffers)
+        levels = hazard_depths(accesses)
+        if schedule == "levels" and boundary == "queue":
+            levels = _shifted(accesses, levels)
         return Plan(
             target=launches[0].kernel.target,
             order_mode=graph.order,
-            boundary="host",
+            boundary=boundary,  # type: ignore[arg-type]  # checked above
             schedule="levels" if schedule == "levels" else "record",
             fence_mode="minimal" if fences == "minimal" else "full",
             buffers=buffers,
             launches=launches,
             slots=tuple(graph.slots[name] for name in sorted(graph.slots)),
-            hazards=hazards,
-            levels=levels,
-            order=tuple(by_level if schedule == "levels" else range(len(launches))),
+            accesses=accesses,
+            levels=tuple(levels.tolist()),
+            order=_order(levels) if schedule == "levels" else tuple(range(len(launches))),
         )
 
     @cached_property
+    def hazards(self) -> tuple[Hazard, ...]:
+        """The neighbouring conflicts inside one replay; any other conflict is joined by a chain of them."""
+        return find_hazards(self.accesses, range(len(self.launches)))
+
+    @cached_property
+    def carried(self) -> tuple[Hazard, ...]:
+        """The neighbouring conflicts of one replay with the next; none unless boundary="queue"."""
+        return find_carried(self.accesses, self.order) if self.boundary == "queue" else ()
+
+    @cached_property
     def edges(self) -> tuple[tuple[int, int], ...]:
-        """(first, second) pairs of recorded indices that need a wait: conflicts and `after=`."""
-        return tuple(sorted(_edges(self.hazards, self.launches)))
+        """(first, second) pairs of recorded indices inside one replay that need a wait: conflicts and `after=`."""
+        edges = {(hazard.first, hazard.second) for hazard in self.hazards}
+        edges.update((first, launch.index) for launch in self.launches for first in launch.after)
+        return tuple(sorted(edges))
 
     @cached_property
     def fences(self) -> Fences:
-        """The fences that this plan needs, each with its reasons."""
+        """The fences that this plan needs."""
         from .fences import derive
 
         return derive(self)
@@ -128,22 +152,57 @@ class Plan:
         """sha256 (hex) over versioned little-endian columns; no labels, file names or call sites in it."""
         return hashlib.sha256(b"".join(_columns(self))).hexdigest()
 
-    def explain(self) -> str:
-        """The emitted order as text, with every fence and why it stands there."""
-        from .explain import explain
+    def unordered_pairs(self) -> tuple[UnorderedPair, ...]:
+        """Conflicting launches that no chain of `after=` orders, largest overlap first.
 
-        return explain(self)
+        Never any in a plan of order="explicit", which would not compile; in one of order="record", what that order
+        decides and explicit order would have to say.
+        """
+        return unordered_pairs(self.accesses, self.launches, self.buffers)
 
-    def stats(self) -> dict[str, int]:
-        """Counts: launches, order edges, drains, acquires, dwords, kernarg bytes."""
-        return {
-            "launches": len(self.launches),
-            "edges": len(self.edges),
-            "drains": self.fences.drains,
-            "acquires": self.fences.acquires,
-            "dwords": len(self.program.words),
-            "kernarg_bytes": len(self.program.kernarg),
-        }
+    def explain(self, first: int | None = None, second: int | None = None, *, json: bool = False) -> Any:
+        """Why each fence stands where it does, as text; `json=True` gives the same as a dict with call sites.
+
+        With two recorded indices: why these launches are ordered and visible to one another, or why they need not be.
+        Raises RecordError for an index that the plan does not have.
+        """
+        from .explain import explain, explain_pair
+
+        return explain(self, json=json) if first is None else explain_pair(self, first, second, json=json)
+
+    def stats(self) -> dict[str, Any]:
+        """Launches, drains, acquires, dwords, beside those of fences="full" and of a boundary per dependent launch."""
+        from .report import stats
+
+        return stats(self)
+
+    def memory(self) -> dict[str, int]:
+        """What a replay of this plan allocates, in bytes and in signals, and the sum of the bytes."""
+        from .report import memory
+
+        return memory(self)
+
+    def dot(self) -> str:
+        """The launches and the hazards between them as a Graphviz digraph, levels as ranks."""
+        from .dot import dot
+
+        return dot(self)
+
+    def diff(self, other: Plan) -> tuple[str, ...]:
+        """What differs between two plans, a line each; empty exactly when their fingerprints are equal."""
+        from .differences import differences
+
+        return differences(self, other)
+
+    def split(self, k: int) -> tuple[Plan, Plan]:
+        """Two plans that do the same, run one behind the other: the first k launches in emitted order, and the rest.
+
+        Internal buffers become inout, because both plans touch them: bind the same memory in both. For finding the
+        launch that goes wrong. Raises RecordError unless both have a launch.
+        """
+        from .split import split
+
+        return split(self, k)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Plan) and self.fingerprint == other.fingerprint
@@ -163,46 +222,34 @@ def _check_option(name: str, value: str, allowed: Sequence[str]) -> None:
         )
 
 
-def _edges(hazards: Sequence[Hazard], launches: Sequence[Launch]) -> set[tuple[int, int]]:
-    edges = {(hazard.first, hazard.second) for hazard in hazards}
-    edges.update((first, launch.index) for launch in launches for first in launch.after)
-    return edges
+def _order(levels: NDArray[np.int32]) -> tuple[int, ...]:
+    return tuple(np.argsort(levels, kind="stable").tolist())
 
 
-def _levels(hazards: Sequence[Hazard], launches: Sequence[Launch]) -> tuple[int, ...]:
+def hazard_depths(accesses: Accesses, at_least: NDArray[np.int32] | None = None) -> NDArray[np.int32]:
     """Hazard depth of each launch: edges on the longest chain that ends in it. Edges point forward."""
-    levels = [0] * len(launches)
-    for first, second in sorted(_edges(hazards, launches), key=lambda edge: edge[1]):
-        levels[second] = max(levels[second], levels[first] + 1)
-    return tuple(levels)
+    a = accesses
+    floor = np.zeros(len(a.starts) - 1, np.int32) if at_least is None else at_least
+    found: NDArray[np.int32] = find_levels(a.starts, a.low, a.high, a.does, a.after_starts, a.after, a.leaves, floor)
+    return found
 
 
-def _check_ordered(hazards: Sequence[Hazard], launches: Sequence[Launch], buffers: Sequence[Buffer]) -> None:
-    """Every conflict of an explicit graph must be ordered by a chain of `after=`."""
-    for hazard in hazards:
-        if not _reaches(hazard.first, hazard.second, launches):
-            first, second = launches[hazard.first], launches[hazard.second]
-            memory = buffers[hazard.buffer].name
-            raise HazardError(
-                "RL0201",
-                where=f"{second} ({second.site}) and {first} ({first.site})",
-                seen=f"{hazard.kind} on {memory}[{hazard.start}:{hazard.stop}] and no chain of after= between them",
-                allowed="conflicting launches that after= orders (order='explicit')",
-                do=f"record {second.label!r} with after=[{first.label!r}], or use Graph(order='record')",
-            )
+def _shifted(accesses: Accesses, levels: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Levels such that no launch of the first conflicts with one of the last, where that adds no level.
 
-
-def _reaches(first: int, second: int, launches: Sequence[Launch]) -> bool:
-    """Is there a chain of `after=` from `first` to `second`? Searches backwards, never below `first`."""
-    seen, pending = {second}, [second]
-    while pending:
-        for before in launches[pending.pop()].after:
-            if before == first:
-                return True
-            if before > first and before not in seen:
-                seen.add(before)
-                pending.append(before)
-    return False
+    Replays back to back then need as many drains as the longest chain has edges; else one more, whatever the order.
+    """
+    a, deepest, shifted = accesses, int(levels.max()), levels
+    at_least = np.zeros(len(levels), np.int32)
+    for _ in range(max(_SHIFT_WORK // len(levels), 64)):
+        found = find_conflicts(shifted == 0, shifted == deepest, a.starts, a.low, a.high, a.does, a.leaves)
+        if not found.any():
+            return shifted
+        at_least[found] = 1
+        shifted = hazard_depths(accesses, at_least)
+        if shifted.max() > deepest:
+            return levels
+    return levels
 
 
 def _columns(plan: Plan) -> list[bytes]:
@@ -249,8 +296,13 @@ def _kernel_column(kernel: Kernel) -> bytes:
     )
     arguments = b"".join(struct.pack("<II", a.offset, a.size) + _text(a.kind) for a in kernel.arguments)
     reads = kernel.certificate
-    certificate = _text("") if reads is None else _text(reads.reads + repr(sorted(reads.scalar_args)))
+    certificate = _text("") if reads is None else _certificate_column(reads)
     return _text(kernel.name) + _text(bytes.fromhex(kernel.code_sha256)) + numbers + arguments + certificate
+
+
+def _certificate_column(reads: Certificate) -> bytes:
+    arguments = repr((sorted(reads.scalar_args), sorted(reads.l2_args)))
+    return _text(f"{reads.reads} {arguments} {reads.kernarg_vector_loads} {reads.undeclared}")
 
 
 def _buffer_column(buffer: Buffer) -> bytes:

@@ -8,7 +8,6 @@ by `digest`. Emission itself is one nopython call (`encoders/emit.py`); memory, 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
@@ -26,6 +25,8 @@ from .encoders.emit import (
     KERNARG_RELOC,
     OPERATION,
     RELOC,
+    WORDS,
+    WORDS_HERE,
     emit_program,
     max_dwords,
     max_relocs,
@@ -36,7 +37,7 @@ from .kernel import KERNARG_SLOT_BYTES, Kernel
 
 if TYPE_CHECKING:
     from .encoders.table import FamilyTable
-    from .fences import Fences
+    from .fences import Fence, Fences
     from .launch import Launch
     from .plan import Plan
 
@@ -45,8 +46,8 @@ MAX_IB_DWORDS: Final = 0xFFFFF
 
 GFX10_WAITS: Final = ("fence", "partial_flush")
 
-#: One row per indirect buffer, in dwords of `words`: where a cold and a warm replay start, where the stream ends
-#: without and with the final drain and release.
+#: One row per indirect buffer, in dwords of `words`: where a cold and a warm replay start (both 0 with
+#: boundary="host"), where the stream ends without and with the final drain and release.
 IB = np.dtype([("cold", "<u4"), ("warm", "<u4"), ("end", "<u4"), ("end_release", "<u4")])
 
 #: One row per use of a slot: `kind` indexes `kernarg.TYPES`.
@@ -106,20 +107,15 @@ class Program:
 def lower(plan: Plan, fences: Fences, *, gfx10_wait: str = "fence", elide: bool = True) -> Program:
     """Lower a plan with these fences to one indirect buffer.
 
+    With replays back to back the cold entry is followed by the warm one, inside a NOP packet that skips it; a warm
+    start begins in the packet's body.
+
     gfx10_wait: how gfx10 drains. "fence" is RELEASE_MEM and WAIT_REG_MEM on a word that the replay owns;
     "partial_flush" is CS_PARTIAL_FLUSH, which old gfx10 microcode may not wait for.
     elide: leave out SET_SH_REG of what already stands.
     Raises EncodeError when a limit is exceeded.
     """
-    last = fences.inner[-1].at if fences.inner else 0
-    if last >= len(plan.order):
-        raise EncodeError(
-            "RL0521",
-            where="lower",
-            seen=f"a fence before position {last}",
-            allowed=f"positions 1..{len(plan.order) - 1}",
-            do="derive the fences from this plan",
-        )
+    _check_fences(plan, fences)
     if gfx10_wait not in GFX10_WAITS:
         raise RecordError(
             "RL0132",
@@ -130,16 +126,34 @@ def lower(plan: Plan, fences: Fences, *, gfx10_wait: str = "fence", elide: bool 
         )
     stream = _Stream(family_for(plan.target), gfx10_wait)
     kernels = _Kernels(plan)
-    acquires = {fence.at: fence.acquire for fence in fences.inner}
-    stream.entry()
+    before = {fence.at: fence for fence in fences.inner}
+    stream.cold(fences)
+    cold = len(stream.rows)
+    if plan.boundary != "host":
+        stream.warm(before.get(0))
+    warm = len(stream.rows)
     for at, index in enumerate(plan.order):
-        if at in acquires:
-            stream.fence(acquires[at])
+        if at in before and at:
+            stream.fence(before[at])
         launch = plan.launches[index]
         stream.launch(launch, kernels[launch.kernel], at)
     body = len(stream.rows)
-    stream.exit()
-    return _finish(plan, stream, kernels, body, elide)
+    stream.exit(fences)
+    return _finish(plan, stream, kernels, (cold, warm, body), elide)
+
+
+def _check_fences(plan: Plan, fences: Fences) -> None:
+    """What does not fit the plan would be dropped, or lowered as something else."""
+    first, last = int(plan.boundary == "host"), len(plan.order) - 1
+    places = [fence.at for fence in fences.inner]
+    if places and not first <= places[0] <= places[-1] <= last:
+        raise EncodeError(
+            "RL0521",
+            where="lower",
+            seen=f"fences before positions {places[0]} to {places[-1]}",
+            allowed=f"positions {first}..{last}",
+            do="derive the fences from this plan",
+        )
 
 
 class _Stream:
@@ -150,33 +164,55 @@ class _Stream:
         self.by_fence_word = not family.partial_flush_is_trusted and gfx10_wait == "fence"
         self.rows: list[np.void] = []
         self.drains = 0
+        self.nop = 0
         self._packed: dict[tuple[object, ...], np.void] = {}
 
     def _add(self, code: int, **values: int) -> None:
         self.rows.append(operation(code, **values))
 
-    def entry(self) -> None:
+    def cold(self, fences: Fences) -> None:
+        """Where a replay starts when anything may have touched memory: drain, then a system acquire."""
+        self._zero()
+        if fences.entry_rule:
+            self._drain()
+            self._add(ACQUIRE, gcr=self.family.entry_gcr)
+
+    def warm(self, fence: Fence | None) -> None:
+        """Where a replay starts behind another of the same plan: inside a NOP, which a cold start passes over."""
+        self._add(WORDS, value=1)
+        inside = len(self.rows)
+        self._zero()
+        if fence is not None:
+            self.fence(fence, first=True)
+        if len(self.rows) == inside:
+            self.rows.pop()  # nothing to skip
+        else:
+            nop = self.family.packet["NOP"]
+            self.nop = nop.header(max_dwords(np.array(self.rows[inside:], OPERATION)))
+
+    def fence(self, fence: Fence, *, first: bool = False) -> None:
+        if fence.drain:
+            self._drain(first=first)
+        if fence.acquire:
+            self._add(ACQUIRE, gcr=self.family.acquire_gcr("K" in fence.acquire, "V" in fence.acquire))
+
+    def exit(self, fences: Fences) -> None:
+        if fences.exit_rule:
+            self._drain()
+            self._add(ACQUIRE, gcr=self.family.release_gcr)
+
+    def _zero(self) -> None:
         # The fence word is zeroed by the stream itself: a value left by the last replay would satisfy the first wait.
         if self.by_fence_word:
             self._add(FENCE_ZERO, fence_reloc=FENCE_WORD)
-        self.drain()
-        self._add(ACQUIRE, gcr=self.family.entry_gcr)
 
-    def drain(self) -> None:
-        self.drains += 1
-        if self.by_fence_word:
-            self._add(FENCE_DRAIN, value=self.drains, fence_reloc=FENCE_WORD)
-        else:
+    def _drain(self, *, first: bool = False) -> None:
+        """Drain; each waits for a larger value than the one before it. `first`: behind a zeroed word of its own."""
+        if not self.by_fence_word:
             self._add(DRAIN)
-
-    def fence(self, acquire: Sequence[str]) -> None:
-        self.drain()
-        if acquire:
-            self._add(ACQUIRE, gcr=self.family.acquire_gcr("K" in acquire, "V" in acquire))
-
-    def exit(self) -> None:
-        self.drain()
-        self._add(ACQUIRE, gcr=self.family.release_gcr)
+            return
+        self.drains = 1 if first else self.drains + 1
+        self._add(FENCE_DRAIN, value=self.drains, fence_reloc=FENCE_WORD)
 
     def launch(self, launch: Launch, kernel: int, slot: int) -> None:
         # The plan keeps its kernels alive, so an id names one; equal launches are packed and checked once.
@@ -212,10 +248,14 @@ class _Kernels:
         return self._by_id[id(kernel)]
 
 
-def _finish(plan: Plan, stream: _Stream, kernels: _Kernels, body: int, elide: bool) -> Program:
-    rows = np.array(stream.rows, OPERATION)
-    words, relocs = _emit(stream.family, rows, elide)
-    end = len(words) - max_dwords(rows[body:])  # the tail holds no launch, so its size is exact
+def _finish(plan: Plan, stream: _Stream, kernels: _Kernels, rows: tuple[int, int, int], elide: bool) -> Program:
+    """`rows`: where the warm entry, the launches and the tail begin."""
+    operations = np.array(stream.rows, OPERATION)
+    words, relocs = _emit(stream, operations, elide)
+    # No launch stands in the entries or in the tail, so their sizes are exact.
+    cold, entries, tail = (
+        max_dwords(operations[part]) for part in (slice(rows[0]), slice(rows[1]), slice(rows[2], None))
+    )
     if len(words) > MAX_IB_DWORDS:
         raise EncodeError(
             "RL0520",
@@ -225,11 +265,12 @@ def _finish(plan: Plan, stream: _Stream, kernels: _Kernels, body: int, elide: bo
             do="record fewer launches per graph and submit several",
         )
     image = _KernargImage(plan)
+    warm = cold + 1 if entries > cold else cold if plan.boundary != "host" else 0
     return Program(
         target=plan.target,
         words=words,
         relocs=relocs,
-        ibs=np.array([(0, 0, end, len(words))], IB),
+        ibs=np.array([(0, warm, len(words) - tail, len(words))], IB),
         kernarg=image.bytes(),
         kernarg_relocs=np.array(image.relocs, KERNARG_RELOC),
         patches=np.array(image.patches, PATCH_POINT),
@@ -240,11 +281,13 @@ def _finish(plan: Plan, stream: _Stream, kernels: _Kernels, body: int, elide: bo
     )
 
 
-def _emit(family: FamilyTable, rows: NDArray[np.void], elide: bool) -> tuple[NDArray[np.uint32], NDArray[np.void]]:
+def _emit(stream: _Stream, rows: NDArray[np.void], elide: bool) -> tuple[NDArray[np.uint32], NDArray[np.void]]:
     words = np.zeros(max_dwords(rows), np.uint32)
     relocs = np.zeros(max_relocs(rows), RELOC)
-    used, relocated = emit_program(rows, words, relocs, family.family(), elide)
-    return words[:used].copy(), relocs[:relocated].copy()
+    used, relocated = emit_program(rows, words, relocs, stream.family.family(), elide)
+    relocs = relocs[:relocated]
+    words[relocs["dword"][relocs["kind"] == WORDS_HERE]] = stream.nop
+    return words[:used].copy(), relocs[relocs["kind"] != WORDS_HERE].copy()
 
 
 class _KernargImage:

@@ -26,6 +26,7 @@ from .kernarg import encode
 if TYPE_CHECKING:
     from .device import Bindings, Device, DeviceBuffer
     from .plan import Plan
+    from .ranges import Buffer
 
 _WINDOW: Final = 1 << 32
 _LONGEST_WAIT: Final = 86400.0  # a day: every wait ends
@@ -62,7 +63,7 @@ class Replay:
 
     def _build(self, stack: ExitStack) -> None:
         agent, program = self.device.agent, self.program
-        buffers = self._buffer_addresses(stack)
+        self._addresses = buffers = self._buffer_addresses(stack)
         arena = self._arena(stack, max(len(program.kernarg), 64))
         self._kernarg = arena.view(np.uint8)[: len(program.kernarg)]
         self._kernarg[:] = program.kernarg
@@ -76,9 +77,13 @@ class Replay:
         slots = program.slot_offsets + np.uint64(arena.address)
         apply_relocs(self._words, program.relocs, self._entries(stack), slots, buffers, owned)
         self._signal = stack.enter_context(agent.signal(0))
-        row = program.ibs[0]
-        start, end = int(row["cold"]), int(row["end_release"])
-        self._packet = pm4_ib_packet(ib.address + 4 * start, end - start, self._signal.handle)[None, :]
+        self._cold, self._warm = (self._packet(ib.address, start) for start in ("cold", "warm"))
+
+    def _packet(self, ib_va: int, start: str) -> NDArray[np.uint32]:
+        """The AQL packet that runs the indirect buffer from one of its starts to its release."""
+        row = self.program.ibs[0]
+        first, end = int(row[start]), int(row["end_release"])
+        return pm4_ib_packet(ib_va + 4 * first, end - first, self._signal.handle)[None, :]
 
     def _entries(self, stack: ExitStack) -> NDArray[np.uint64]:
         """Entry address of each kernel: kernel object plus the descriptor's entry offset."""
@@ -167,6 +172,23 @@ class Replay:
             apply_patches(self._kernarg, self._patch_rows({index for (index, _), _ in rows}), self._values)
             self._missing -= set(values)
 
+    def bind(self, bindings: Bindings) -> None:
+        """Bind other memory to some of the outside buffers, all or none; the next replay takes the cold entry.
+
+        Refused while in flight. Raises BindingError as `Device.instantiate` does; buffers not named keep their memory.
+        """
+        with self._flight.lock:
+            self._check_usable("bind")
+            now = bind(self.plan, self.device, _merged(self.plan, self._bound, bindings))
+            for index, memory in now.items():
+                self._addresses[index] = memory.address
+            for buffer in self.plan.buffers:
+                if buffer.root != buffer.index:
+                    self._addresses[buffer.index] = self._addresses[buffer.root] + np.uint64(buffer.root_offset)
+            apply_kernarg_relocs(self._kernarg, self.program.kernarg_relocs, self._addresses)
+            self._bound = now
+            self._flight.use(*_touched(self.plan, now))
+
     def submit(self) -> None:
         """Submit one replay and return.
 
@@ -177,9 +199,9 @@ class Replay:
             self._check_usable("submit")
             self._check_slots()
             self._signal.store(1)
-            self._flight.take()
+            warm = self._flight.take() and self.plan.boundary != "host"
             try:
-                self._queue.submit(self._packet, describe=self._describe)
+                self._queue.submit(self._warm if warm else self._cold, describe=self._describe)
             except (HsaError, QueueFailed, ReplayTimeout):
                 self._flight.give_back()  # refused before a slot of the ring was reserved
                 raise
@@ -271,6 +293,18 @@ def _touched(plan: Plan, bound: Mapping[int, DeviceBuffer]) -> tuple[list[Uses],
     written = {plan.buffers[touch.buffer].root for touch in touches if touch.writes}
     reads = [memory.uses for index, memory in bound.items() if index not in written]
     return reads, [memory.uses for index, memory in bound.items() if index in written]
+
+
+def _merged(plan: Plan, bound: Mapping[int, DeviceBuffer], bindings: Bindings) -> Bindings:
+    """What is bound now, by name, replaced by what is given; anything wrong in it is left for `bind` to name."""
+    if not isinstance(bindings, Mapping):
+        return bindings
+    given = {key if isinstance(key, str) else getattr(key, "name", "") for key in bindings}
+    names = {index: plan.buffers[index].name for index in bound}
+    merged: dict[Buffer | str, DeviceBuffer] = {
+        names[i]: memory for i, memory in bound.items() if names[i] not in given
+    }
+    return merged | dict(bindings)
 
 
 def _describer(plan: Plan) -> Callable[[int], str]:

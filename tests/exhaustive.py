@@ -42,10 +42,13 @@ def weaker(fences: Fences) -> Iterator[Fences]:
     """The same fences without one drain, or without one class of one acquire."""
     inner = fences.inner
     for at, fence in enumerate(inner):
-        yield Fences(inner[:at] + inner[at + 1 :])
+        if fence.drain:
+            # At the warm entry the acquire alone may stay; elsewhere it stands behind its drain.
+            kept = (replace(fence, drain=False),) if fence.at == 0 and fence.acquire else ()
+            yield Fences((*inner[:at], *kept, *inner[at + 1 :]))
         for name in fence.acquire:
-            rest = tuple(other for other in fence.acquire if other != name)
-            yield Fences((*inner[:at], replace(fence, acquire=rest), *inner[at + 1 :]))
+            rest = replace(fence, acquire=tuple(other for other in fence.acquire if other != name))
+            yield Fences((*inner[:at], *([rest] if rest.drain or rest.acquire else []), *inner[at + 1 :]))
 
 
 def judge(items: list[Node]) -> str:

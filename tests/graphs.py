@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 
 import redline as rl
+from redline.ranges import Role
 
 #: Certificates by the class that a kernel reads everything through.
 READERS = {
     "KV": None,
     "V": rl.Certificate("vmem_only"),
+    "L2": rl.Certificate("vmem_only", l2_args=frozenset(range(0, 256, 8))),
 }
 
 MEMORIES = 3
@@ -58,10 +60,10 @@ def nodes(draw: st.DrawFn, most: int = 6) -> list[Node]:
     ]
 
 
-def build(items: list[Node], *, order: str = "record") -> rl.Graph:
+def build(items: list[Node], *, order: str = "record", role: Role = "out") -> rl.Graph:
     """Record the nodes with synthetic kernels, one pointer argument per range."""
     graph = rl.Graph(order=order)  # type: ignore[arg-type]
-    memories = [graph.buffer(f"m{index}", BYTES, role="inout") for index in range(MEMORIES)]
+    memories = [graph.buffer(f"m{index}", BYTES, role=role) for index in range(MEMORIES)]
     launches: list[rl.Launch] = []
     for node in items:
         args = [rl.read(memories[m][a:b]) for m, a, b in node.reads]

@@ -25,7 +25,7 @@ def test_words_prints_the_decoded_stream() -> None:
 def test_decode_loop_adds_up() -> None:
     """0.5 times 0 + 1 + ... + 7 is 14."""
     text = _run("decode_loop.py")
-    assert "makes visible #0 accumulate -> #1 publish: RAW on state[0:4096] through K V" in text
+    assert "#1 publish reads state[0:4096] written by #0 accumulate (RAW); without the acquire" in text
     assert text.endswith("state after eight steps: 14.0\n")
 
 

@@ -51,9 +51,9 @@ def test_the_record_schedule_keeps_the_recorded_order() -> None:
 
 
 def test_unknown_options_are_refused() -> None:
-    """Each names what is allowed; boundaries other than the host are not there yet and say so."""
+    """Each names what is allowed."""
     graph = build([Node()])
-    for options in ({"boundary": "queue"}, {"schedule": "asap"}, {"fences": "none"}, {"gfx10_wait": "maybe"}):
+    for options in ({"boundary": "queues"}, {"schedule": "asap"}, {"fences": "none"}, {"gfx10_wait": "maybe"}):
         with pytest.raises(rl.RecordError, match="allowed"):
             graph.compile(**options)  # type: ignore[arg-type]
     with pytest.raises(rl.RecordError, match="without launches"):
@@ -156,11 +156,12 @@ def test_explain_says_what_waits_for_what_and_through_which_cache() -> None:
     """Launches by recorded index and label, ranges, kinds, classes, and the rules at both ends."""
     text = build([Node(writes=((0, 0, 3),)), Node(reads=((0, 2, 4),)), Node(after=(1,))]).compile().explain()
     for part in (
-        "3 launches, 2 drains, 1 acquires",
+        "3 launches, 2 drains, 1 acquire",
         "entry: drain, system acquire   rule cold-entry",
-        "waits for     #0 n0 -> #1 n1: RAW on m0[2:3]",
-        "makes visible #0 n0 -> #1 n1: RAW on m0[2:3] through K V",
-        "waits for     #1 n1 -> #2 n2: after=",
+        "drain + acquire K V before #1 n1",
+        "#1 n1 reads m0[2:3] written by #0 n0 (RAW); without the acquire it may read the bytes of the previous replay",
+        "  drain before #2 n2",
+        "#2 n2 was recorded with after=[#1 n1]",
         "exit: drain, system release   rule host-exit",
         "kept by rule ib-scope",
     ):

@@ -21,7 +21,7 @@ SOURCES = sorted(
     for folder in ("redline", "radiowave", "fuzz", "bench", "tests", "examples")
     for file in (ROOT / folder).rglob("*.py")
 )
-NOPYTHON = {"redline/encoders/emit.py", "redline/hsa/publish.py", "redline/sim/fma.py"}
+NOPYTHON = {"redline/encoders/emit.py", "redline/sweep.py", "redline/hsa/publish.py", "redline/sim/fma.py"}
 PLANNER = {
     *(
         "graph",
@@ -38,6 +38,7 @@ PLANNER = {
         "bindings",
         "launch",
     ),
+    *("accesses", "ordering", "reasons", "report", "dot", "differences", "split", "foreign"),
     *("replay", "device", "cli", "demo", "doctor"),
 }
 
@@ -50,10 +51,23 @@ LAYERS = [
     # Graph.compile is the one call that does all three steps; it imports plan and program when it is called.
     ("redline/graph.py", {"fences", "replay", "device", "hsa", "sim", "cli"}),
     ("redline/launch.py", {"graph", "plan", "fences", "program", "replay", "device", "hsa", "sim", "cli"}),
+    (
+        "redline/accesses.py",
+        {"graph", "plan", "fences", "program", "replay", "device", "encoders", "hsa", "sim", "cli"},
+    ),
+    (
+        "redline/ordering.py",
+        {"graph", "plan", "fences", "program", "replay", "device", "encoders", "hsa", "sim", "cli"},
+    ),
     ("redline/hazards.py", {"plan", "fences", "program", "replay", "device", "encoders", "hsa", "sim", "cli"}),
     ("redline/plan.py", {"replay", "device", "hsa", "sim", "cli", "encoders"}),
     ("redline/fences.py", {"program", "safety", "replay", "device", "hsa", "sim", "cli", "encoders"}),
-    ("redline/safety.py", {"program", "replay", "device", "hsa", "sim", "cli", "encoders"}),
+    (
+        "redline/safety.py",
+        {"fences", "sweep", "accesses", "hazards", "program", "replay", "device", "hsa", "sim", "cli", "encoders"},
+    ),
+    ("redline/reasons.py", {"program", "safety", "replay", "device", "hsa", "sim", "cli", "encoders"}),
+    ("redline/foreign.py", {"fences", "sweep", "program", "replay", "device", "hsa", "sim", "cli"}),
     ("redline/program.py", {"replay", "device", "hsa", "sim", "cli"}),
     ("redline/replay.py", {"sim", "cli", "demo"}),
 ]

@@ -226,6 +226,8 @@ GFX10_1 = FamilyTable(
     partial_flush_is_trusted=False,
     # L 6154 ff.: no architected flat scratch before gfx11, so kernels ask for it even without scratch.
     has_private_segment_buffer=True,
+    # Linux gmc_v10_0.c:537-540: fine-grained and uncached pages are MTYPE_UC.
+    l2_kinds=("device", "host"),
     queue_owned=QUEUE_OWNED,
     not_needed=NOT_NEEDED,
 )

@@ -276,6 +276,9 @@ class FamilyTable:
     wave32: str  # the initiator field that a wave32 kernel adds
     forms: Mapping[str, Form]
     partial_flush_is_trusted: bool  # False: EVENT_WRITE may return early on old microcode
+    l2_kinds: tuple[
+        str, ...
+    ]  # kinds of memory whose bytes GL2 may hold: the host sees them through its write-back only
     has_private_segment_buffer: bool  # kernels ask for it even without scratch
     queue_owned: Mapping[str, int]  # SH registers that a launch must not write: name to offset
     not_needed: Mapping[str, int]  # SH registers that a launch may set to 0 and ours leaves alone

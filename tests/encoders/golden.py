@@ -210,6 +210,7 @@ def declared(table: FamilyTable) -> dict[str, Any]:
     return {
         "targets": list(table.targets),
         "partial_flush_is_trusted": table.partial_flush_is_trusted,
+        "l2_kinds": list(table.l2_kinds),
         "private_segment_buffer": table.has_private_segment_buffer,
         "registers": registers,
         "queue-owned": dict(table.queue_owned),

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numbers of a plan: fences against their bound and against what others would emit, and the memory that a replay
+takes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from .fences import CLASS_BITS, Fence, Fences
+from .program import lower
+
+if TYPE_CHECKING:
+    from .plan import Plan
+    from .program import Program
+
+SCHEMA: Final = 1
+
+#: The ring of a queue is counted by its owner; a replay owns one completion signal.
+_SIGNALS: Final = 1
+
+
+def stats(plan: Plan) -> dict[str, Any]:
+    """Launches, drains, acquires, dwords and kernarg bytes of a plan.
+
+    `drains` and `acquires` are of one replay, the warm entry's included; `entry` and `exit` count the drain and acquire
+    or release of a cold start and of the release. `chain` is the longest chain of hazards: no order of one replay needs
+    fewer drains. `full` and `per_dependent_launch` have the same figures for fences="full" and for a drain and acquire
+    before every launch that must wait.
+    """
+    return {
+        "schema": SCHEMA,
+        "launches": len(plan.launches),
+        "chain": max(plan.levels),
+        **_figures(plan, plan.fences, plan.program),
+        "kernarg_bytes": len(plan.program.kernarg),
+        "full": _compared(plan, _everywhere(plan)),
+        "per_dependent_launch": _compared(plan, _per_dependent_launch(plan)),
+    }
+
+
+def _figures(plan: Plan, fences: Fences, program: Program) -> dict[str, Any]:
+    return {
+        "drains": fences.drains,
+        "acquires": fences.acquires,
+        "acquires_by_class": {name: int((fences.classes & bit > 0).sum()) for name, bit in CLASS_BITS.items()},
+        "entry": {"drains": int(bool(fences.entry_rule)), "acquires": int(bool(fences.entry_rule))},
+        "exit": {"drains": int(bool(fences.exit_rule)), "releases": int(bool(fences.exit_rule))},
+        "dwords": len(program.words),
+    }
+
+
+def _compared(plan: Plan, fences: Fences) -> dict[str, Any]:
+    return _figures(plan, fences, lower(plan, fences))
+
+
+def _everywhere(plan: Plan) -> Fences:
+    return Fences([Fence(at, ("K", "V")) for at in range(int(plan.boundary == "host"), len(plan.order))])
+
+
+def _per_dependent_launch(plan: Plan) -> Fences:
+    """What a recorder emits that fences each launch with a dependency, whatever was fenced since."""
+    first = int(plan.boundary == "host")
+    dependent = set(np.flatnonzero(np.array(plan.levels)).tolist())
+    dependent |= {hazard.second for hazard in plan.carried}
+    return Fences([Fence(at, ("K", "V")) for at, index in enumerate(plan.order) if at >= first and index in dependent])
+
+
+def memory(plan: Plan) -> dict[str, int]:
+    """Bytes that one replay allocates, by what for, and their sum; and its signals.
+
+    Scratch is 0: kernels that need it are refused.
+    """
+    program = plan.program
+    parts = {
+        "kernarg_bytes": max(len(program.kernarg), 64),
+        "ib_bytes": 4 * len(program.words),
+        "fence_word_bytes": 64 if program.needs_fence_word else 0,
+        "buffer_bytes": sum(b.nbytes for b in plan.buffers if b.role == "internal" and b.root == b.index),
+        "scratch_bytes": 0,
+    }
+    return {**parts, "bytes": sum(parts.values()), "signals": _SIGNALS}
