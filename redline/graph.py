@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from .callsite import callsite
 from .encoders import family_for
+from .instructions import check_instructions
 from .kernarg import Slot
 from .kernel import Kernel
 from .launch import Launch, Packer, Size, Touch, Triple, bad, check_dynamic_lds, geometry
@@ -184,6 +185,7 @@ class Graph:
             allowed = 'a Kernel, as in rl.load("file.hsaco")["name"]'
             raise bad("RL0116", where, "kernel", type(kernel).__name__, allowed, "load a code object first")
         kernel.check_arguments(where)
+        check_instructions(kernel, where)
         target = self.launches[0].kernel.target if self.launches else kernel.target
         if kernel.target != target:
             raise bad(
