@@ -174,7 +174,7 @@ class InstructionCheck:
         for address, span in places:
             text, kind = listing.text(address, span), self._kinds[address]
             if text is not None:
-                found.append(RefusedInstruction(address, text, kind.why, kind.do))
+                found.append(RefusedInstruction(address, " ".join(text.split()), kind.why, kind.do))
             if len(found) == MOST:
                 break
         return tuple(found)

@@ -96,7 +96,8 @@ class Graph:
         which the kernel expects. Write 2.0 or `rl.f32(2)` for a float, never 2. What a launch declares is believed:
         bytes that it does not declare have no fences.
 
-        Raises RecordError for a mistake, UnsupportedKernel for a kernel that needs what a dispatch does not supply,
+        Raises RecordError for a mistake, UnsupportedKernel for a kernel that needs what a dispatch does not supply
+        or has instructions that no fence orders (its code is looked at once, at its first launch),
         EncodeError for a size beyond a limit; a launch that is refused leaves nothing behind.
         """
         site = callsite()
