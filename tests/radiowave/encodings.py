@@ -6,7 +6,6 @@ from __future__ import annotations
 import itertools
 import struct
 from collections.abc import Iterable, Iterator
-from functools import cache
 
 from radiowave import Disassembler
 
@@ -48,7 +47,6 @@ def firsts_of(encoding: int) -> list[int]:
 DLC = {0x37: 1 << 12, 0x38: 1 << 15, 0x3A: 1 << 15}
 
 
-@cache
 def known(disassembler: Disassembler, target: str) -> dict[int, str]:
     """First dword -> text, over every encoding and opcode; and for each memory instruction each other bit alone."""
     found: dict[int, str] = {}

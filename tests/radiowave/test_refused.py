@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import re
 import struct
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from radiowave import CodeObject, Disassembler, InstructionCheck, RefusedInstruction, ToolchainError, compile_ir
 from radiowave import refused as module
@@ -30,16 +32,28 @@ def _is_refused(target: str, text: str) -> bool:
     return by_dlc or text.startswith("image_") or bool(_SCALAR.match(text))
 
 
-def _matches(rows: tuple[Encoding, ...], first: int) -> bool:
-    return any(first & row.mask == row.pattern for row in rows)
+@dataclass(frozen=True)
+class _Decoded:
+    """First dwords that LLVM decodes, its texts, and which of them the memory model refuses."""
+
+    firsts: NDArray[np.uint32]
+    texts: list[str]
+    refused: NDArray[np.bool_]
+
+    def differing(self, rows: tuple[Encoding, ...]) -> set[str]:
+        """Texts that the table and the memory model see differently."""
+        matched = np.zeros(len(self.firsts), bool)
+        for row in rows:
+            matched |= (self.firsts & np.uint32(row.mask)) == np.uint32(row.pattern)
+        return {self.texts[index] for index in np.flatnonzero(matched != self.refused)}
 
 
-def _differing(target: str, rows: tuple[Encoding, ...], texts: dict[int, str]) -> set[str]:
-    """Texts that the table and the memory model see differently."""
+def _decoded(target: str, found: dict[int, str]) -> _Decoded:
     # LLVM 22 decodes gfx9's v_fma_mix among gfx12's image opcodes; its assembler writes another word there.
     artefact = "v_fma_mix" if target.startswith("gfx12") else "none"
-    rest = {first: text for first, text in texts.items() if not text.startswith(artefact)}
-    return {text for first, text in rest.items() if _is_refused(target, text) != _matches(rows, first)}
+    rows = {first: _dlc_last(text) for first, text in found.items() if not text.startswith(artefact)}
+    texts = list(rows.values())
+    return _Decoded(np.array(list(rows), np.uint32), texts, np.array([_is_refused(target, text) for text in texts]))
 
 
 def _dlc_last(text: str) -> str:
@@ -47,16 +61,15 @@ def _dlc_last(text: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def texts(disassembler: Disassembler) -> dict[str, dict[int, str]]:
-    """First dword -> text for every generation."""
-    found = {target: known(disassembler, target) for target in KINDS}
-    return {target: {first: _dlc_last(text) for first, text in rows.items()} for target, rows in found.items()}
+def decoded(disassembler: Disassembler) -> dict[str, _Decoded]:
+    """For every generation."""
+    return {target: _decoded(target, known(disassembler, target)) for target in KINDS}
 
 
 @pytest.mark.parametrize("target", KINDS)
-def test_the_table_is_what_llvm_decodes(target: str, texts: dict[str, dict[int, str]]) -> None:
+def test_the_table_is_what_llvm_decodes(target: str, decoded: dict[str, _Decoded]) -> None:
     """Every opcode of every encoding: matched exactly if its name is refused. Sound, and no other instruction hit."""
-    assert _differing(target, ENCODINGS[target], texts[target]) == set()
+    assert decoded[target].differing(ENCODINGS[target]) == set()
 
 
 #: How many names of refused instructions LLVM 22 knows: images, scalar stores and atomics, vector stores and atomics.
@@ -71,9 +84,9 @@ NAMES = {
 
 
 @pytest.mark.parametrize("target", KINDS)
-def test_llvm_was_asked_for_all_of_them(target: str, texts: dict[str, dict[int, str]]) -> None:
+def test_llvm_was_asked_for_all_of_them(target: str, decoded: dict[str, _Decoded]) -> None:
     """The comparison is not hollow: 9 scalar stores and 2 x 26 atomics by name, and the rest by number."""
-    names = {text.split()[0] for text in texts[target].values() if _is_refused(target, text)}
+    names = {text.split()[0] for text in decoded[target].texts if _is_refused(target, text)}
     scalar = {name for name in names if name.startswith("s_")}
     images = {name for name in names if name.startswith("image_")}
     assert (len(images), len(scalar), len(names - images - scalar)) == NAMES[target]
@@ -85,16 +98,16 @@ def test_llvm_was_asked_for_all_of_them(target: str, texts: dict[str, dict[int, 
 
 
 @pytest.mark.parametrize("target", KINDS)
-def test_every_bit_of_the_table_matters(target: str, texts: dict[str, dict[int, str]]) -> None:
+def test_every_bit_of_the_table_matters(target: str, decoded: dict[str, _Decoded]) -> None:
     """Without a row, or with one pattern bit of one row turned over, the comparison fails."""
     rows = ENCODINGS[target]
     for index, row in enumerate(rows):
         before, behind = rows[:index], rows[index + 1 :]
-        assert _differing(target, before + behind, texts[target]), row
+        assert decoded[target].differing(before + behind), row
         for bit in range(32):
             if row.mask >> bit & 1:
                 wrong = replace(row, pattern=row.pattern ^ 1 << bit)
-                assert _differing(target, (*before, wrong, *behind), texts[target]), (row, bit)
+                assert decoded[target].differing((*before, wrong, *behind)), (row, bit)
         assert row.pattern & ~row.mask == 0, row
 
 
