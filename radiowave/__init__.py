@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from radiowave.errors import UnsupportedTarget as UnsupportedTarget
     from radiowave.linker import link as link
     from radiowave.metadata import Argument as Argument
+    from radiowave.refused import InstructionCheck as InstructionCheck
+    from radiowave.refused import RefusedInstruction as RefusedInstruction
     from radiowave.targets import TARGETS as TARGETS
     from radiowave.toolchain import Tool as Tool
     from radiowave.toolchain import find_tools as find_tools
@@ -42,9 +44,11 @@ _HOME = {
     "Descriptor": "descriptor",
     "Disassembler": "disassemble",
     "Instruction": "disassemble",
+    "InstructionCheck": "refused",
     "KernelFacts": "code_object",
     "LinkError": "errors",
     "RadiowaveError": "errors",
+    "RefusedInstruction": "refused",
     "TARGETS": "targets",
     "Tool": "toolchain",
     "ToolchainError": "errors",

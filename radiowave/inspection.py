@@ -14,13 +14,19 @@ from typing import Any
 
 from radiowave.bundle import BundleEntry, container_of, select, unbundle
 from radiowave.code_object import CodeObject, KernelFacts
-from radiowave.errors import CodeObjectError
+from radiowave.disassemble import Disassembler
+from radiowave.errors import CodeObjectError, ToolchainError
 from radiowave.metadata import Argument
+from radiowave.refused import InstructionCheck, RefusedInstruction
 
 SCHEMA = 2
 
 #: Faults that say "not for us" and not "broken": an old code object version, a GPU that is not on the list.
 _FOREIGN = ("RW0304", "RW0305")
+
+
+#: Kernel name -> the instructions that Redline refuses, or why they cannot be told.
+Refused = dict[str, tuple[RefusedInstruction, ...] | ToolchainError]
 
 
 @dataclass(frozen=True)
@@ -30,6 +36,7 @@ class Content:
     entry: BundleEntry | None
     code_object: CodeObject | None
     fault: CodeObjectError | None
+    refused: Refused
 
     @property
     def is_broken(self) -> bool:
@@ -49,8 +56,9 @@ class Inspection:
 
     @property
     def has_findings(self) -> bool:
-        """Whether something in it is broken, or nothing in it can be used."""
-        return any(c.is_broken for c in self.contents) or not any(c.code_object for c in self.contents)
+        """Whether something in it is broken or cannot be told, or nothing in it can be used."""
+        untold = any(isinstance(found, ToolchainError) for c in self.contents for found in c.refused.values())
+        return untold or any(c.is_broken for c in self.contents) or not any(c.code_object for c in self.contents)
 
 
 def inspect(data: bytes, target: str | None = None) -> Inspection:
@@ -59,7 +67,7 @@ def inspect(data: bytes, target: str | None = None) -> Inspection:
     if container is None or target is not None:
         found = CodeObject.read(data, target)
         entry = select(unbundle(data), target) if container else None
-        contents: tuple[Content, ...] = (Content(entry, found, None),)
+        contents: tuple[Content, ...] = (Content(entry, found, None, refused_in(found)),)
     else:
         contents = tuple(_content(entry) for entry in unbundle(data))
     return Inspection(container, len(data), hashlib.sha256(data).hexdigest(), contents)
@@ -70,8 +78,20 @@ def _content(entry: BundleEntry) -> Content:
         found = CodeObject.parse(entry.data)
         found.check_entry(entry)
     except CodeObjectError as fault:
-        return Content(entry, None, fault)
-    return Content(entry, found, None)
+        return Content(entry, None, fault, {})
+    return Content(entry, found, None, refused_in(found))
+
+
+def refused_in(code_object: CodeObject) -> Refused:
+    """The refused instructions of every kernel. Starts a disassembler where the code alone does not rule them out."""
+    check, found = InstructionCheck(code_object), Refused()
+    with Disassembler() as disassembler:  # a process starts at the first use
+        for kernel in code_object.kernels.values():
+            try:
+                found[kernel.name] = check.refused(kernel.symbol, disassembler)
+            except ToolchainError as error:
+                found[kernel.name] = error
+    return found
 
 
 def inspection_json(found: Inspection) -> dict[str, Any]:
@@ -91,15 +111,15 @@ def _content_json(content: Content) -> dict[str, Any]:
         row |= {"sha256": hashlib.sha256(entry.data).hexdigest()}
     if fault is not None:
         row["fault"] = {key: getattr(fault, key) for key in ("code", "where", "seen", "allowed", "do")}
-    return row if content.code_object is None else row | _object_json(content.code_object)
+    return row if content.code_object is None else row | _object_json(content.code_object, content.refused)
 
 
 def as_json(code_object: CodeObject) -> dict[str, Any]:
     """The facts of one object, ready for `json.dumps`; the object's own bytes are left out."""
-    return {"schema": SCHEMA, **_object_json(code_object)}
+    return {"schema": SCHEMA, **_object_json(code_object, refused_in(code_object))}
 
 
-def _object_json(code_object: CodeObject) -> dict[str, Any]:
+def _object_json(code_object: CodeObject, refused: Refused) -> dict[str, Any]:
     return {
         "target": code_object.target,
         "target_id": code_object.target_id,
@@ -109,12 +129,14 @@ def _object_json(code_object: CodeObject) -> dict[str, Any]:
         "sramecc": code_object.sramecc,
         "bytes": len(code_object.data),
         "sha256": code_object.sha256,
-        "kernels": [_kernel_json(kernel) for kernel in code_object.kernels.values()],
+        "kernels": [_kernel_json(kernel, refused[kernel.name]) for kernel in code_object.kernels.values()],
     }
 
 
-def _kernel_json(kernel: KernelFacts) -> dict[str, Any]:
+def _kernel_json(kernel: KernelFacts, refused: tuple[RefusedInstruction, ...] | ToolchainError) -> dict[str, Any]:
+    """`refused_instructions` is null where they cannot be told."""
     facts = asdict(kernel)
+    facts["refused_instructions"] = None if isinstance(refused, ToolchainError) else [asdict(row) for row in refused]
     facts["arguments"] = [{**asdict(a), "hidden": a.is_hidden, "known": a.is_known} for a in kernel.arguments]
     for key in ("required_workgroup", "workgroup_hint"):
         facts[key] = list(facts[key]) if facts[key] else None
@@ -134,10 +156,10 @@ def inspection_lines(found: Inspection) -> Iterator[str]:
         if content.fault is not None:
             yield f"not read: {content.fault}"
         if content.code_object is not None:
-            yield from as_lines(content.code_object)
+            yield from _object_lines(content.code_object, content.refused)
 
 
-def as_lines(code_object: CodeObject) -> Iterator[str]:
+def _object_lines(code_object: CodeObject, refused: Refused) -> Iterator[str]:
     """One object for people."""
     major, minor = code_object.metadata_version
     yield (
@@ -147,6 +169,7 @@ def as_lines(code_object: CodeObject) -> Iterator[str]:
     yield f"sha256 {code_object.sha256}"
     for kernel in code_object.kernels.values():
         yield from _kernel_lines(kernel)
+        yield from _refused_lines(refused[kernel.name])
     if not code_object.kernels:
         yield "no kernels"
 
@@ -165,6 +188,13 @@ def _kernel_lines(kernel: KernelFacts) -> Iterator[str]:
         yield " offset size  argument"
     for argument in kernel.arguments:
         yield f"  {argument.offset:5} {argument.size:4}  {_words(argument)}"
+
+
+def _refused_lines(refused: tuple[RefusedInstruction, ...] | ToolchainError) -> Iterator[str]:
+    if isinstance(refused, ToolchainError):
+        yield f"  refused instructions: not known: {refused}"
+    else:
+        yield from (f"  refused: {instruction}: {instruction.why}" for instruction in refused)
 
 
 def _kind(kernel: KernelFacts) -> str:

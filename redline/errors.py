@@ -79,6 +79,8 @@ CODES: dict[str, str] = {
     "RL0405": "RSRC2.USER_SGPR contradicts what the kernel asks for",
     "RL0406": "an argument that a raw dispatch cannot supply",
     "RL0407": "arguments aligned to more than a kernarg slot",
+    "RL0408": "an instruction whose memory accesses no fence can order",
+    "RL0409": "code that may hold such an instruction, and no disassembler to tell",
     "RL0501": "a value does not fit its field",
     "RL0502": "a field or dword that the packet does not have",
     "RL0503": "grid sizes outside the limits",
@@ -178,7 +180,7 @@ class UnsupportedTarget(RedlineError):
 
 
 class UnsupportedKernel(RedlineError):
-    """A kernel that needs scratch, a dynamic stack, a dispatch pointer or another thing Redline does not supply."""
+    """A kernel that needs what Redline does not supply (scratch, a dispatch pointer), or that no fence can order."""
 
     prefix = "RL04"
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from .accesses import Accesses, AccessRows
 from .callsite import callsite
 from .encoders import family_for
+from .instructions import check_instructions
 from .kernarg import Slot
 from .kernel import Kernel
 from .launch import Launch, Packer, Size, Touch, Triple, bad, check_dynamic_lds, geometry
@@ -98,7 +99,8 @@ class Graph:
         which the kernel expects. Write 2.0 or `rl.f32(2)` for a float, never 2. What a launch declares is believed:
         bytes that it does not declare have no fences.
 
-        Raises RecordError for a mistake, UnsupportedKernel for a kernel that needs what a dispatch does not supply,
+        Raises RecordError for a mistake, UnsupportedKernel for a kernel that needs what a dispatch does not supply
+        or has instructions that no fence orders (its code is looked at once, at its first launch),
         EncodeError for a size beyond a limit; a launch that is refused leaves nothing behind.
         """
         site = callsite()
@@ -198,6 +200,7 @@ class Graph:
             allowed = 'a Kernel, as in rl.load("file.hsaco")["name"]'
             raise bad("RL0116", where, "kernel", type(kernel).__name__, allowed, "load a code object first")
         kernel.check_arguments(where)
+        check_instructions(kernel, where)
         target = self.launches[0].kernel.target if self.launches else kernel.target
         if kernel.target != target:
             raise bad(

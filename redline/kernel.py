@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, get_args
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Final, Literal, get_args
 from .errors import CodeObjectError, RecordError, UnsupportedKernel, UnsupportedTarget
 
 if TYPE_CHECKING:
-    from radiowave import CodeObject, KernelFacts
+    from radiowave import CodeObject, InstructionCheck, KernelFacts
 
     from .encoders import DispatchWords
 
@@ -237,13 +238,14 @@ class Kernel:
 class Module:
     """A loaded code object: its bytes and its kernels by name. `module["scale"]` is a Kernel.
 
-    `data` is the code object itself and `sha256` its hash, also when it came out of an offload bundle.
+    `data` is the code object itself and `sha256` its hash, also when it came out of an offload bundle; `parsed` is what
+    radiowave read of it.
     """
 
     def __init__(self, source: bytes, label: str, target: str | None = None) -> None:
         self.label = label
         parsed = _parse(source, label, target)
-        self.data, self.sha256, self.target = parsed.data, parsed.sha256, parsed.target
+        self.parsed, self.data, self.sha256, self.target = parsed, parsed.data, parsed.sha256, parsed.target
         self.kernels: Mapping[str, Kernel] = {
             name: _kernel(parsed.target, facts, self) for name, facts in parsed.kernels.items()
         }
@@ -259,6 +261,13 @@ class Module:
                 allowed=", ".join(sorted(self.kernels)) or "no kernel at all",
                 do="use a kernel's name without '.kd'",
             ) from None
+
+    @cached_property
+    def instruction_check(self) -> InstructionCheck:
+        """Which instructions of its kernels no fence can order; made at the first launch, loading does not need it."""
+        import radiowave
+
+        return radiowave.InstructionCheck(self.parsed)
 
     def __repr__(self) -> str:
         return f"<Module {self.label} {self.target}: {', '.join(sorted(self.kernels))}>"

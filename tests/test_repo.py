@@ -31,6 +31,7 @@ PLANNER = {
         "hazards",
         "ranges",
         "program",
+        "instructions",
         "kernel",
         "kernarg",
         "explain",

@@ -17,6 +17,7 @@ from radiowave import CodeObject, find_tools
 from radiowave.child import command, environment
 from radiowave.cli import main
 from tests.radiowave import sources
+from tests.radiowave.patch import patched
 
 
 @pytest.fixture
@@ -68,6 +69,7 @@ def test_inspect_json_has_every_fact(built: Path, capsys: pytest.CaptureFixture[
     for row, kernel in zip(shown["kernels"], code_object.kernels.values(), strict=True):
         marks = [(argument.pop("hidden"), argument.pop("known")) for argument in row["arguments"]]
         assert marks == [(a.is_hidden, a.is_known) for a in kernel.arguments]
+        assert row.pop("refused_instructions") == []
         assert row == json.loads(json.dumps(asdict(kernel)))
 
 
@@ -93,6 +95,38 @@ def test_inspect_json_has_what_was_asked_for(built: Path, capsys: pytest.Capture
     kernel = shown["kernels"][0]
     rows = {"object": shown, "kernel": kernel, "descriptor": kernel["descriptor"], "argument": kernel["arguments"][0]}
     assert {what: wanted - rows[what].keys() for what, wanted in REFLECTION.items()} == {what: set() for what in rows}
+
+
+def test_inspect_lists_refused_instructions(built: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Instructions that no fence orders: in text and JSON, by kernel. The object is sound: exit code 0."""
+    data = patched(built.read_bytes(), "two", (0xD3C00000, 0, 0))  # clang 22: image_load v[0:3], v0, s[0:7] ...
+    built.write_bytes(data)
+    entry = CodeObject.parse(data).kernel("two").entry_va
+    assert main(["inspect", str(built), "--json"]) == 0
+    (shown,) = json.loads(capsys.readouterr().out)["objects"]
+    one, two = (kernel["refused_instructions"] for kernel in shown["kernels"])
+    assert (one, [(row["address"], row["text"].split()[0], sorted(row)) for row in two]) == (
+        [],
+        [(entry, "image_load", ["address", "do", "text", "why"])],
+    )
+    assert main(["inspect", str(built)]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if "refused" in line]
+    assert [line.startswith("  refused: image_load ") and f" at {entry:#x}: image" in line for line in lines] == [True]
+
+
+def test_inspect_without_a_disassembler(
+    built: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What cannot be told is null and said, and the exit code is 1; code without such words needs nobody."""
+    monkeypatch.setenv("RADIOWAVE_LIBLLVM", "/absent/libLLVM.so")
+    assert main(["inspect", str(built)]) == 0
+    assert "refused" not in capsys.readouterr().out
+    built.write_bytes(patched(built.read_bytes(), "two", (0xD3C00000, 0, 0)))
+    assert main(["inspect", str(built), "--json"]) == 1
+    (shown,) = json.loads(capsys.readouterr().out)["objects"]
+    assert [kernel["refused_instructions"] for kernel in shown["kernels"]] == [[], None]
+    assert main(["inspect", str(built)]) == 1
+    assert "  refused instructions: not known: RW0102 disassembler: " in capsys.readouterr().out
 
 
 def test_inspect_shows_arguments(built: Path, capsys: pytest.CaptureFixture[str]) -> None:
