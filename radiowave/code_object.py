@@ -55,7 +55,9 @@ class KernelFacts:
     """One kernel. Addresses (`_va`) are ELF addresses: the loader adds where it put the object.
 
     `code_sha256` covers the bytes from the entry to the end of the kernel's symbol; functions that it calls
-    may lie outside. `kernarg_bytes` is the metadata's; the descriptor may leave it at 0.
+    may lie outside. `kernarg_bytes` is the metadata's; the descriptor may leave it at 0. `wave` is 32 or 64 lanes;
+    workgroups (`max_workgroup`, `required_workgroup`, `workgroup_hint`) are in work-items, `_count` counts registers,
+    `kernarg_align` is bytes.
     """
 
     name: str
@@ -145,13 +147,19 @@ class CodeObject:
         return found
 
     def check_entry(self, entry: BundleEntry) -> None:
-        """Raise `CodeObjectError` when a bundle's entry calls the object something that it is not."""
+        """Raise `CodeObjectError` when a bundle's entry calls the object something that it is not.
+
+        And `UnsupportedTarget` when what it calls it is no target of the list.
+        """
         if entry.target is not None:
             named = ":".join((entry.target, *entry.features))
             self.check_target(named, f"entry {entry.id}")
 
     def check_target(self, target: str, where: str) -> None:
-        """Raise `CodeObjectError` unless the object is for this target id; a feature not named may be on or off."""
+        """Raise `CodeObjectError` unless the object is for this target id; a feature not named may be on or off.
+
+        And `UnsupportedTarget` for a target that is not on the list.
+        """
         wanted, features = split_target(target)
         mine = {"xnack": self.xnack, "sramecc": self.sramecc}
         differing = [f for f in features if mine.get(f[:-1]) not in ("any", "on" if f[-1] == "+" else "off")]
@@ -164,7 +172,7 @@ class CodeObject:
         return _target_id(self.target, self.xnack, self.sramecc)
 
     def kernel(self, name: str) -> KernelFacts:
-        """A kernel by name, with or without `.kd`."""
+        """A kernel by name, with or without `.kd`. Raises CodeObjectError (RW0314) for a name that it does not have."""
         found = self.kernels.get(name) or self.kernels.get(name.removesuffix(".kd"))
         if found is None:
             known = ", ".join(self.kernels) or "none: this object has no kernels"
@@ -172,7 +180,10 @@ class CodeObject:
         return found
 
     def code(self, kernel: KernelFacts) -> bytes:
-        """The machine code of a kernel, from its entry to the end of its symbol."""
+        """The machine code of a kernel, from its entry to the end of its symbol, in bytes.
+
+        Raises CodeObjectError when the kernel is another object's and lies outside this one.
+        """
         image = LoadImage(e.Elf(self.data))
         return image.bytes_at(kernel.entry_va, kernel.code_bytes, f"kernel {kernel.name!r}")
 

@@ -32,8 +32,8 @@ SECONDS_TO_START = 60.0
 class CompileJob:
     """One compilation: LLVM IR text for one target and wave size.
 
-    `code_object_version` None means what the source's module flag says, and 5 where it says nothing. `label`
-    is how messages call the source.
+    `wave` is 32 or 64 lanes. `code_object_version` None means what the source's module flag says, and 5 where it says
+    nothing. `label` is how messages call the source.
     """
 
     text: str
@@ -43,7 +43,7 @@ class CompileJob:
     label: str = "LLVM IR text"
 
     def check(self) -> None:
-        """Refuse names that must not reach LLVM."""
+        """Refuse names that must not reach LLVM: raises UnsupportedTarget."""
         check_target(self.target, where=self.label)
         check_wave(self.wave, where=self.label)
         if self.code_object_version is not None:
@@ -51,12 +51,19 @@ class CompileJob:
 
 
 def compile_ir(text: str, *, target: str, wave: int = 32, code_object_version: int | None = None) -> bytes:
-    """The linked code object of one LLVM IR module."""
+    """The linked code object of one LLVM IR module. `wave` is 32 or 64 lanes.
+
+    Raises UnsupportedTarget, ToolchainError, LinkError and CodeObjectError as `compile_many` does.
+    """
     return compile_many([CompileJob(text, target, wave, code_object_version)])[0]
 
 
 def compile_file(path: str | Path, *, target: str, wave: int = 32, code_object_version: int | None = None) -> bytes:
-    """The linked code object of one LLVM IR file."""
+    """The linked code object of one LLVM IR file. `wave` is 32 or 64 lanes.
+
+    Raises UnsupportedTarget, ToolchainError, LinkError and CodeObjectError as `compile_many` does, OSError when the
+    file cannot be read, UnicodeDecodeError when it is no UTF-8 text.
+    """
     text = Path(path).read_text(encoding="utf-8")
     return compile_many([CompileJob(text, target, wave, code_object_version, label=str(path))])[0]
 
@@ -64,7 +71,9 @@ def compile_file(path: str | Path, *, target: str, wave: int = 32, code_object_v
 def compile_many(jobs: Sequence[CompileJob], progress: Callable[[int], None] | None = None) -> list[bytes]:
     """The linked code objects of many modules, compiled one after another in one child process.
 
-    `progress(done)` is called after each. A failure fails the batch and names its job.
+    `progress(done)` is called after each. A failure fails the batch and names its job. Raises UnsupportedTarget for a
+    target, wave size or code object version outside the lists, ToolchainError when LLVM refuses a job, dies or takes
+    too long, LinkError for an object that needs more than the linker does, CodeObjectError for one that is damaged.
     """
     linked: list[bytes] = []
     with closing(_relocatables(jobs)) as relocatables:  # ends the child when linking fails

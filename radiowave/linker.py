@@ -58,7 +58,11 @@ class _Object:
 
 
 def link(relocatable: bytes) -> bytes:
-    """The linked code object. The same input gives the same bytes, in every process and on every machine."""
+    """The linked code object. The same input gives the same bytes, in every process and on every machine.
+
+    Raises LinkError for what the linker does not do (an undefined symbol, an unknown relocation or section),
+    CodeObjectError for bytes that are no whole ELF file.
+    """
     source = _read(relocatable)
     image = Image(flags=source.elf.flags, abi_version=source.elf.ident[8])
     _place_sections(source, image)

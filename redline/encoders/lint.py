@@ -47,8 +47,9 @@ def lint(
 ) -> list[Finding]:
     """Everything to say about a stream, in order of dwords; an empty list is a clean stream.
 
-    Raises UnsupportedTarget for an unknown target and nothing for any words. Source of the rules: the family's table,
-    and what the comments of `lint.py` name.
+    Raises UnsupportedTarget for an unknown target and nothing for any words: a `descriptor` or sizes that no launch can
+    have are a finding at dword 0, not an EncodeError. Source of the rules: the family's table (`redline tables
+    TARGET`), and what the comments of `lint.py` name.
 
     `descriptor`: what the launch of that kernel must have in its registers. A stream of several kernels is
     compared where the program address is `entry`; `entry` and `kernarg` are the descriptor's own unless given,
