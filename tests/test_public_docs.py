@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each public name: its docstring gives units, shapes, errors and the source of a fact. The rules are `public_names.py`'s."""
+"""Each public name: its docstring gives units, shapes, errors and sources. The rules are `public_names.py`'s."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _is_planning(public: Public) -> bool:
 
 @pytest.mark.parametrize("public", NAMES, ids=lambda public: public.name)
 def test_a_public_name_is_documented_with_units_errors_and_source(public: Public) -> None:
-    """What it is, in which units it counts, of which shape its arrays are, what it raises, and where a fact of it is from."""
+    """What it is, units of what it counts, shapes of arrays, what it raises, and where a fact is from."""
     assert public.doc, "no docstring, or for a constant no line that starts with #:"
     if not _is_planning(public):
         missing = [*missing_units(public), *missing_shapes(public), *missing_errors(public), *missing_source(public)]
