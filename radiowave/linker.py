@@ -95,9 +95,9 @@ def _read(relocatable: bytes) -> _Object:
             raise LinkError(
                 "RW0402",
                 where=f"symbol {symbol.name}",
-                seen="no definition",
-                allowed="symbols that this object defines",
-                do="put the definition into the same LLVM IR module",
+                seen="used here and defined nowhere: the source only declares it",
+                allowed="symbols that the source defines itself; one object is linked alone, without libraries",
+                do=f"define @{symbol.name} in the same LLVM IR module, or link the modules before (llvm-link)",
             )
     return _Object(elf, symbols)
 
