@@ -21,6 +21,7 @@ from radiowave.descriptor import DESCRIPTOR_ALIGN, DESCRIPTOR_BYTES, ENTRY_ALIGN
 from radiowave.errors import CodeObjectError
 from radiowave.image import LoadImage
 from radiowave.metadata import Argument, KernelMetadata, Metadata, parse_metadata
+from radiowave.mistaken import mistaken_for_code
 from radiowave.targets import (
     CODE_OBJECT_VERSIONS,
     EF_AMDGPU_MACH,
@@ -40,14 +41,6 @@ _KNOWN_FLAGS = EF_AMDGPU_MACH | 3 << _XNACK_SHIFT | 3 << _SRAMECC_SHIFT
 # amdhsa.version of the metadata for each code object version (LLVM AMDGPUMetadata.h,
 # VersionMajor/MinorV4..V6)
 _METADATA_VERSIONS = {4: (1, 1), 5: (1, 2), 6: (1, 2)}
-
-# What is passed by mistake, by its first bytes.
-_OTHER_FILES: dict[bytes, str] = {
-    b"BC\xc0\xde": "LLVM bitcode, as -emit-llvm and -fgpu-rdc write it",
-    b"!<arch>\n": "an archive",
-    b"\x10\xff\x10\xad": "an offload binary of clang-offload-packager",
-    b"\x03\x02#\x07": "SPIR-V",
-}
 
 
 @dataclass(frozen=True)
@@ -210,10 +203,9 @@ def _refuse_other_files(data: bytes) -> None:
     if container is not None:
         do = "take one code object out of it: radiowave.unbundle, or CodeObject.read with a target"
         raise _refused("RW0312", "file offset 0", container, "one linked ELF code object", do)
-    for magic, name in _OTHER_FILES.items():
-        if data.startswith(magic):
-            do = "compile to a linked code object: clang --offload-device-only --no-gpu-bundle-output"
-            raise _refused("RW0301", "file offset 0", name, "one linked ELF code object", do)
+    mistake = mistaken_for_code(data)
+    if mistake is not None:
+        raise _refused("RW0301", "file offset 0", mistake[0], "one linked ELF code object", mistake[1])
 
 
 def _version(elf: e.Elf) -> int:
