@@ -102,7 +102,8 @@ class DeviceBuffer:
         """
         self._check_idle("close")
         if self.uses.open_replays:
-            seen, do = f"{self.uses.open_replays} open replays use it", "close these replays first"
+            seen = f"open replays that use it: {self.uses.open_replays}"
+            do = "close these replays first"
             raise ReplayBusy("RL1403", where="DeviceBuffer.close", seen=seen, allowed="no open replay", do=do)
         self._free()
 
@@ -235,7 +236,7 @@ def _first(runtime: hsa.Runtime, number: int, name: str) -> Device:
     raise HsaError(
         "RL0903",
         where=f"redline.open({name!r})",
-        seen=f"{len(agents)} GPU agents",
+        seen=f"{len(agents)} GPU agent{'' if len(agents) == 1 else 's'}",
         allowed=f"a number below {len(agents)}" if agents else "at least one supported AMD GPU",
         do='check rocminfo and ROCR_VISIBLE_DEVICES, or use the software device: redline.open("sim:gfx1201")',
     )

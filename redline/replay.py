@@ -205,6 +205,8 @@ class Replay:
         except QueueFailed as error:
             self._flight.land(ticket, error)
             raise
+        except ReplayTimeout as error:
+            raise self._not_done(timeout) from error
         self._flight.land(ticket)
 
     def run(self, timeout: float = 10.0) -> None:
@@ -233,6 +235,16 @@ class Replay:
         self.close()
 
     # -- inside --
+
+    def _not_done(self, timeout: float) -> ReplayTimeout:
+        """The signal knows a value; whoever reads the message knows a plan and its launches."""
+        return ReplayTimeout(
+            "RL1101",
+            where=f"Replay.wait on {self.device.name}, {self._describe(0)}",
+            seen=f"not done after {timeout:g} s; it is still in flight",
+            allowed="done within the timeout",
+            do="wait again with a longer timeout; or close the replay, which abandons it, and instantiate again",
+        )
 
     def _check_slots(self) -> None:
         if self._missing:

@@ -158,7 +158,8 @@ class _Stream:
                 self.report.warning(at(name), "gcr-extra", f"{name} {fields[name]:#x}: no boundary needs it")
         running = self.launches.count - self.drained
         if running:
-            text = f"ACQUIRE_MEM waits for nothing, and {running} launches before it may still run"
+            launches = "1 launch" if running == 1 else f"{running} launches"
+            text = f"ACQUIRE_MEM waits for nothing, and {launches} before it may still run"
             self.report.warning(command.dword, "undrained", text)
         if not self.launches.count:
             self.refreshed |= {name for name in self.table.gcr.by_name if fields[name]}

@@ -165,7 +165,8 @@ class Queue(Handle):
             where=f"queue {self.id} on {self.agent.target}, {at}",
             seen=status_text(failure.status) + (f": {failure.detail}" if failure.detail else ""),
             allowed="HSA_STATUS_SUCCESS (0x0)",
-            do="close the replay (or this queue) and what waits on it, and make a new one; nothing pending will finish",
+            do="close the replay and instantiate again (a queue of your own: close it, make a new one);"
+            " nothing pending will finish",
         )
 
     def _describe(self, index: int) -> str:

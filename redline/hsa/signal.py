@@ -86,5 +86,6 @@ class Signal(Handle):
             where=f"wait for signal {self.handle:#x}",
             seen=f"value {seen} after {after:g} s",
             allowed=f"a value below {limit}",
-            do="the work is in flight: wait again with a longer timeout, or close the queue to abandon it",
+            do="the work is in flight: wait again with a longer timeout; or close the queue to abandon it,"
+            " or the replay and instantiate again",
         )
