@@ -184,6 +184,7 @@ def _tool_lines(tool: Tool) -> Iterator[str]:
     yield f"  {tool.purpose}"
     if tool.path:
         yield f"  {tool.version}"
+        yield f"  found as {tool.found}"
     else:
         yield from (f"  looked at {place}" for place in tool.looked)
 

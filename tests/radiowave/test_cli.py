@@ -277,10 +277,14 @@ def test_tools(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.C
     assert tools["disassembler"].path
     assert "LLVM" in tools["disassembler"].version
     assert (tools["hipcc"].path, tools["hipcc"].version) == (str(program), "HIP version: 7.0")
+    assert tools["hipcc"].found == f"$HIPCC: {program}"
     assert tools["clang"].path is None
     assert tools["clang"].looked == (f"$RADIOWAVE_CLANG: {tmp_path / 'absent'}",)
     assert main(["tools"]) == 0
-    assert f"looked at $RADIOWAVE_CLANG: {tmp_path / 'absent'}" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert f"looked at $RADIOWAVE_CLANG: {tmp_path / 'absent'}" in printed
+    assert f"found as $HIPCC: {program}" in printed
+    assert printed.count("looked at") == 1
 
 
 def test_tools_without_a_disassembler(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
