@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,13 +15,23 @@ from typing import Any
 from radiowave.code_object import CodeObject, KernelFacts
 from radiowave.compile import compile_file
 from radiowave.disassemble import Disassembler, Instruction
-from radiowave.errors import RadiowaveError, UnsupportedTarget
+from radiowave.errors import RadiowaveError, ToolchainError, UnsupportedTarget
 from radiowave.inspection import SCHEMA, as_json, inspect, inspection_json, inspection_lines
 from radiowave.toolchain import Tool, find_tools
 
 OK, FINDINGS, USAGE = 0, 1, 2
 
-EPILOG = "Exit codes: 0 ok, 1 the input has a fault or a tool is missing, 2 usage."
+EXIT_CODES = """Exit codes:
+  0  ok
+  1  the input has a fault, or a tool is missing
+  2  wrong usage, or a file cannot be read or written"""
+
+# How to get an object to look at, on any machine.
+MAKE = """  echo 'define amdgpu_kernel void @nothing() { ret void }' > nothing.ll
+  radiowave compile nothing.ll --target gfx1201 -o nothing.co"""
+
+# A function of LLVM IR text: what stands before its name, and the name.
+_DEFINE = re.compile(r'^\s*define\b([^@\n]*)@("[^"]*"|[-\w$.]+)', re.MULTILINE)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -42,38 +53,56 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="radiowave", description=__doc__, epilog=EPILOG)
+    parser = argparse.ArgumentParser(
+        prog="radiowave",
+        description="Compile LLVM IR into AMDGPU code objects, and show what is in code objects. Needs no GPU.",
+        epilog=f"Example:\n{MAKE}\n  radiowave inspect nothing.co\n\n{EXIT_CODES}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    build = _command(commands, "compile", "Compile an LLVM IR file into a linked code object.", _compile)
-    build.add_argument("source", type=Path, metavar="SRC.ll")
-    build.add_argument("--target", required=True, help="gfx1201, for example")
-    build.add_argument("--wave", type=int, default=32, choices=(32, 64))
-    build.add_argument("--code-object-version", type=int, choices=(4, 5, 6))
-    build.add_argument("-o", "--output", type=Path, required=True)
+    build = _command(commands, "compile", "Compile an LLVM IR file into a linked code object.", MAKE, _compile)
+    build.add_argument("source", type=Path, metavar="SRC.ll", help="LLVM IR as text, with a kernel in it")
+    build.add_argument("--target", required=True, help="the GPU: gfx1201, for example")
+    build.add_argument("--wave", type=int, default=32, choices=(32, 64), help="lanes of a wave (default: 32)")
+    version = "of the code object (default: what the source says, else 5)"
+    build.add_argument("--code-object-version", type=int, choices=(4, 5, 6), help=version)
+    build.add_argument("-o", "--output", type=Path, required=True, help="the file to write; its folder exists")
 
     shown = "a code object, an offload bundle, or a host program or library with bundles inside"
-    facts = _command(commands, "inspect", "Show the kernels, arguments and descriptors of a file.", _inspect)
+    purpose = "Show the kernels, arguments and descriptors of a file."
+    facts = _command(commands, "inspect", purpose, f"{MAKE}\n  radiowave inspect nothing.co --json", _inspect)
     facts.add_argument("file", type=Path, help=shown)
     facts.add_argument("--target", help="the object for this target alone: gfx1201, gfx1010:xnack-")
 
-    listing = _command(commands, "disassemble", "Show the machine code of an object's kernels.", _disassemble)
+    purpose, example = "Show the machine code of an object's kernels.", f"{MAKE}\n  radiowave disassemble nothing.co"
+    listing = _command(commands, "disassemble", purpose, example, _disassemble)
     listing.add_argument("file", type=Path, help=shown)
     listing.add_argument("--target", help="which object of a bundle")
     listing.add_argument("--kernel", help="this kernel alone")
 
-    _command(commands, "tools", "Show which compilers and disassemblers were found, and where.", _tools)
+    purpose = "Show which compilers and disassemblers were found, and where."
+    _command(commands, "tools", purpose, "  radiowave tools", _tools)
     return parser
 
 
-def _command(commands: Any, name: str, purpose: str, run: Any) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = commands.add_parser(name, help=purpose, description=purpose, epilog=EPILOG)
+def _command(commands: Any, name: str, purpose: str, example: str, run: Any) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=purpose,
+        description=f"{purpose} Needs no GPU.",
+        epilog=f"Example:\n{example}\n\n{EXIT_CODES}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--json", action="store_true", help="print JSON with a schema field")
     parser.set_defaults(run=run)
     return parser
 
 
 def _compile(arguments: argparse.Namespace) -> int:
+    folder = arguments.output.parent
+    if not folder.is_dir():
+        raise NotADirectoryError(f"{arguments.output}: the folder {folder} does not exist; make it first")
     linked = compile_file(
         arguments.source,
         target=arguments.target,
@@ -81,15 +110,28 @@ def _compile(arguments: argparse.Namespace) -> int:
         code_object_version=arguments.code_object_version,
     )
     code_object = CodeObject.parse(linked)
-    arguments.output.parent.mkdir(parents=True, exist_ok=True)
+    if not code_object.kernels:
+        raise _without_kernels(arguments.source)
     arguments.output.write_bytes(linked)
     if arguments.json:
         _print_json({**as_json(code_object), "output": str(arguments.output)})
     else:
-        kernels = ", ".join(code_object.kernels) or "no kernels"
-        print(f"{arguments.output}  {len(linked)} bytes  {code_object.target}  {kernels}")
+        print(f"{arguments.output}  {len(linked)} bytes  {code_object.target}  {', '.join(code_object.kernels)}")
         print(f"sha256 {code_object.sha256}")
     return OK
+
+
+def _without_kernels(source: Path) -> ToolchainError:
+    """An object that nothing can launch is no use; the usual cause is a missing calling convention."""
+    found = [f"@{name}" for _, name in _DEFINE.findall(source.read_text(encoding="utf-8"))]
+    named = found[0] if found else "@name"
+    return ToolchainError(
+        "RW0108",
+        where=str(source),
+        seen=f"no function with the calling convention amdgpu_kernel, but {', '.join(found) or 'no function at all'}",
+        allowed="at least one kernel; functions beside kernels are fine",
+        do=f"write `define amdgpu_kernel void {named}(...)` for what is launched; it returns nothing",
+    )
 
 
 def _inspect(arguments: argparse.Namespace) -> int:
@@ -142,6 +184,7 @@ def _tool_lines(tool: Tool) -> Iterator[str]:
     yield f"  {tool.purpose}"
     if tool.path:
         yield f"  {tool.version}"
+        yield f"  found as {tool.found}"
     else:
         yield from (f"  looked at {place}" for place in tool.looked)
 

@@ -21,6 +21,7 @@ from radiowave.descriptor import DESCRIPTOR_ALIGN, DESCRIPTOR_BYTES, ENTRY_ALIGN
 from radiowave.errors import CodeObjectError
 from radiowave.image import LoadImage
 from radiowave.metadata import Argument, KernelMetadata, Metadata, parse_metadata
+from radiowave.mistaken import mistaken_for_code
 from radiowave.targets import (
     CODE_OBJECT_VERSIONS,
     EF_AMDGPU_MACH,
@@ -41,21 +42,15 @@ _KNOWN_FLAGS = EF_AMDGPU_MACH | 3 << _XNACK_SHIFT | 3 << _SRAMECC_SHIFT
 # VersionMajor/MinorV4..V6)
 _METADATA_VERSIONS = {4: (1, 1), 5: (1, 2), 6: (1, 2)}
 
-# What is passed by mistake, by its first bytes.
-_OTHER_FILES: dict[bytes, str] = {
-    b"BC\xc0\xde": "LLVM bitcode, as -emit-llvm and -fgpu-rdc write it",
-    b"!<arch>\n": "an archive",
-    b"\x10\xff\x10\xad": "an offload binary of clang-offload-packager",
-    b"\x03\x02#\x07": "SPIR-V",
-}
-
 
 @dataclass(frozen=True)
 class KernelFacts:
     """One kernel. Addresses (`_va`) are ELF addresses: the loader adds where it put the object.
 
     `code_sha256` covers the bytes from the entry to the end of the kernel's symbol; functions that it calls
-    may lie outside. `kernarg_bytes` is the metadata's; the descriptor may leave it at 0.
+    may lie outside. `kernarg_bytes` is the metadata's; the descriptor may leave it at 0. `wave` is 32 or 64 lanes;
+    workgroups (`max_workgroup`, `required_workgroup`, `workgroup_hint`) are in work-items, `_count` counts registers,
+    `kernarg_align` is bytes.
     """
 
     name: str
@@ -145,13 +140,19 @@ class CodeObject:
         return found
 
     def check_entry(self, entry: BundleEntry) -> None:
-        """Raise `CodeObjectError` when a bundle's entry calls the object something that it is not."""
+        """Raise `CodeObjectError` when a bundle's entry calls the object something that it is not.
+
+        And `UnsupportedTarget` when what it calls it is no target of the list.
+        """
         if entry.target is not None:
             named = ":".join((entry.target, *entry.features))
             self.check_target(named, f"entry {entry.id}")
 
     def check_target(self, target: str, where: str) -> None:
-        """Raise `CodeObjectError` unless the object is for this target id; a feature not named may be on or off."""
+        """Raise `CodeObjectError` unless the object is for this target id; a feature not named may be on or off.
+
+        And `UnsupportedTarget` for a target that is not on the list.
+        """
         wanted, features = split_target(target)
         mine = {"xnack": self.xnack, "sramecc": self.sramecc}
         differing = [f for f in features if mine.get(f[:-1]) not in ("any", "on" if f[-1] == "+" else "off")]
@@ -164,7 +165,7 @@ class CodeObject:
         return _target_id(self.target, self.xnack, self.sramecc)
 
     def kernel(self, name: str) -> KernelFacts:
-        """A kernel by name, with or without `.kd`."""
+        """A kernel by name, with or without `.kd`. Raises CodeObjectError (RW0314) for a name that it does not have."""
         found = self.kernels.get(name) or self.kernels.get(name.removesuffix(".kd"))
         if found is None:
             known = ", ".join(self.kernels) or "none: this object has no kernels"
@@ -172,7 +173,10 @@ class CodeObject:
         return found
 
     def code(self, kernel: KernelFacts) -> bytes:
-        """The machine code of a kernel, from its entry to the end of its symbol."""
+        """The machine code of a kernel, from its entry to the end of its symbol, in bytes.
+
+        Raises CodeObjectError when the kernel is another object's and lies outside this one.
+        """
         image = LoadImage(e.Elf(self.data))
         return image.bytes_at(kernel.entry_va, kernel.code_bytes, f"kernel {kernel.name!r}")
 
@@ -199,10 +203,9 @@ def _refuse_other_files(data: bytes) -> None:
     if container is not None:
         do = "take one code object out of it: radiowave.unbundle, or CodeObject.read with a target"
         raise _refused("RW0312", "file offset 0", container, "one linked ELF code object", do)
-    for magic, name in _OTHER_FILES.items():
-        if data.startswith(magic):
-            do = "compile to a linked code object: clang --offload-device-only --no-gpu-bundle-output"
-            raise _refused("RW0301", "file offset 0", name, "one linked ELF code object", do)
+    mistake = mistaken_for_code(data)
+    if mistake is not None:
+        raise _refused("RW0301", "file offset 0", mistake[0], "one linked ELF code object", mistake[1])
 
 
 def _version(elf: e.Elf) -> int:

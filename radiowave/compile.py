@@ -8,18 +8,19 @@ in this process (`linker.py`). Does not cache; who calls it does.
 
 from __future__ import annotations
 
+import re
 import shlex
 import subprocess
 import tempfile
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from radiowave.child import command, environment, how_it_ended, pack_message, read_message
-from radiowave.errors import ToolchainError
+from radiowave.errors import CodeObjectError, LinkError, ToolchainError
 from radiowave.linker import link
 from radiowave.targets import check_code_object_version, check_target, check_wave
 
@@ -27,13 +28,17 @@ from radiowave.targets import check_code_object_version, check_target, check_wav
 SECONDS_PER_JOB = 30.0
 SECONDS_TO_START = 60.0
 
+# How LLVM's parser reports: line, column, message, the line's text, a caret below the column.
+PARSING_ERROR = re.compile(r"LLVM IR parsing error\n<string>:(\d+):(\d+): error: (.*)\n(.*)\n *\^\s*")
+MOST_SHOWN = 120  # characters of a line
+
 
 @dataclass(frozen=True)
 class CompileJob:
     """One compilation: LLVM IR text for one target and wave size.
 
-    `code_object_version` None means what the source's module flag says, and 5 where it says nothing. `label`
-    is how messages call the source.
+    `wave` is 32 or 64 lanes. `code_object_version` None means what the source's module flag says, and 5 where it says
+    nothing. `label` is how messages call the source.
     """
 
     text: str
@@ -43,7 +48,7 @@ class CompileJob:
     label: str = "LLVM IR text"
 
     def check(self) -> None:
-        """Refuse names that must not reach LLVM."""
+        """Refuse names that must not reach LLVM: raises UnsupportedTarget."""
         check_target(self.target, where=self.label)
         check_wave(self.wave, where=self.label)
         if self.code_object_version is not None:
@@ -51,12 +56,19 @@ class CompileJob:
 
 
 def compile_ir(text: str, *, target: str, wave: int = 32, code_object_version: int | None = None) -> bytes:
-    """The linked code object of one LLVM IR module."""
+    """The linked code object of one LLVM IR module. `wave` is 32 or 64 lanes.
+
+    Raises UnsupportedTarget, ToolchainError, LinkError and CodeObjectError as `compile_many` does.
+    """
     return compile_many([CompileJob(text, target, wave, code_object_version)])[0]
 
 
 def compile_file(path: str | Path, *, target: str, wave: int = 32, code_object_version: int | None = None) -> bytes:
-    """The linked code object of one LLVM IR file."""
+    """The linked code object of one LLVM IR file. `wave` is 32 or 64 lanes.
+
+    Raises UnsupportedTarget, ToolchainError, LinkError and CodeObjectError as `compile_many` does, OSError when the
+    file cannot be read, UnicodeDecodeError when it is no UTF-8 text.
+    """
     text = Path(path).read_text(encoding="utf-8")
     return compile_many([CompileJob(text, target, wave, code_object_version, label=str(path))])[0]
 
@@ -64,15 +76,26 @@ def compile_file(path: str | Path, *, target: str, wave: int = 32, code_object_v
 def compile_many(jobs: Sequence[CompileJob], progress: Callable[[int], None] | None = None) -> list[bytes]:
     """The linked code objects of many modules, compiled one after another in one child process.
 
-    `progress(done)` is called after each. A failure fails the batch and names its job.
+    `progress(done)` is called after each. A failure fails the batch and names its job. Raises UnsupportedTarget for a
+    target, wave size or code object version outside the lists, ToolchainError when LLVM refuses a job, dies or takes
+    too long, LinkError for an object that needs more than the linker does, CodeObjectError for one that is damaged.
     """
     linked: list[bytes] = []
     with closing(_relocatables(jobs)) as relocatables:  # ends the child when linking fails
-        for relocatable in relocatables:
-            linked.append(link(relocatable))
+        for job, relocatable in zip(jobs, relocatables, strict=True):
+            linked.append(_linked(job, relocatable))
             if progress is not None:
                 progress(len(linked))
     return linked
+
+
+def _linked(job: CompileJob, relocatable: bytes) -> bytes:
+    """The linker knows an object; whoever reads its message knows a source."""
+    try:
+        return link(relocatable)
+    except (LinkError, CodeObjectError) as error:
+        place = f"linking {job.label} for {job.target} wave{job.wave}, {error.where}"
+        raise type(error)(error.code, where=place, seen=error.seen, allowed=error.allowed, do=error.do) from error
 
 
 def compile_relocatable(jobs: Sequence[CompileJob]) -> list[bytes]:
@@ -138,27 +161,51 @@ class _Compiler:
         if answer is None:
             raise self._ended(job)
         if "object" not in answer:
-            raise _failed("RW0106" if answer["mismatch"] else "RW0101", job, answer["error"].strip())
+            raise _refused(job, answer)
         relocatable: bytes = answer["object"]
         return relocatable
 
     def _ended(self, job: CompileJob) -> ToolchainError:
         ended = how_it_ended(self._process.wait())
         if self._is_late.is_set():
-            return _failed("RW0105", job, f"no answer after {self._seconds:g} s")
+            return _failed(
+                "RW0105",
+                job,
+                f"no answer after {self._seconds:g} s",
+                "shorten the source, or find what keeps LLVM busy",
+            )
         self._printed.seek(0)
         printed = self._printed.read().decode(errors="replace").strip()[-2000:]
-        return _failed("RW0101", job, f"the compiler ended with {ended}: {printed or 'it printed nothing'}")
+        seen = f"LLVM ended its process with {ended} and said: {printed or 'nothing'}"
+        return _failed("RW0101", job, seen, "change what the message names")
 
 
-def _failed(code: str, job: CompileJob, seen: str) -> ToolchainError:
+def _refused(job: CompileJob, answer: Mapping[str, str]) -> ToolchainError:
+    """LLVM or its child process said what is wrong with the source."""
+    said = answer["error"].strip()
+    if "allowed" in answer:
+        return ToolchainError("RW0106", where=_place(job), seen=said, allowed=answer["allowed"], do=answer["do"])
+    parsed = PARSING_ERROR.match(said)
+    if parsed is None:
+        return _failed("RW0101", job, said, "change what the message names")
+    line, column, message, text = parsed.groups()
+    shown = text.strip()[:MOST_SHOWN]
     return ToolchainError(
-        code,
-        where=f"compiling {job.label} for {job.target} wave{job.wave}",
-        seen=seen,
-        allowed="LLVM IR that LLVM compiles for this target",
-        do=f"repeat with: {_repeat(job)}",
+        "RW0101",
+        where=f"{job.label}:{line}:{column}, compiled for {job.target} wave{job.wave}",
+        seen=f"{message}: {shown}" if shown else message,
+        allowed="LLVM IR as text, the form of .ll files",
+        do=f"correct this line; to see it as LLVM shows it, repeat with: {_repeat(job)}",
     )
+
+
+def _failed(code: str, job: CompileJob, seen: str, do: str) -> ToolchainError:
+    allowed = f"LLVM IR that LLVM's AMDGPU back end compiles for {job.target}"
+    return ToolchainError(code, where=_place(job), seen=seen, allowed=allowed, do=f"{do}; repeat with: {_repeat(job)}")
+
+
+def _place(job: CompileJob) -> str:
+    return f"compiling {job.label} for {job.target} wave{job.wave}"
 
 
 def _repeat(job: CompileJob) -> str:

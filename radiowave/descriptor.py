@@ -28,7 +28,9 @@ _KNOWN_PROPERTIES = 0x7F | ENABLE_WAVEFRONT_SIZE32 | USES_DYNAMIC_STACK
 class Descriptor:
     """A kernel descriptor's fields. In memory rsrc3 comes before rsrc1 and rsrc2.
 
-    `kernarg_bytes` is 0 where an assembler or an old compiler did not state it; the metadata does.
+    `group_bytes` (static LDS), `private_bytes` (scratch of one lane) and `kernarg_bytes` are bytes; `entry_offset` is
+    the byte distance from the descriptor to the first instruction. `kernarg_bytes` is 0 where an assembler or an old
+    compiler did not state it; the metadata does.
     """
 
     group_bytes: int
@@ -49,7 +51,7 @@ class Descriptor:
 
     @property
     def wave(self) -> int:
-        """Wave size: 32 or 64."""
+        """Lanes of a wave: 32 or 64."""
         return 32 if self.properties & ENABLE_WAVEFRONT_SIZE32 else 64
 
     @property

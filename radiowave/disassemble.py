@@ -3,6 +3,7 @@
 
 One child serves all targets; it starts at the first request and again after a death. This file checks names,
 keeps time and turns a dead child into an error. It does not parse the text; who executes or certifies does.
+Source of the text: LLVM's own disassembler (llvm-c/Disassembler.h), at the version that `Disassembler.library` names.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ WHERE = "disassembler"
 
 
 class Instruction(NamedTuple):
-    """One decoded instruction. `text` is "" where the bytes do not decode; `length` then covers what was
-    refused."""
+    """One decoded instruction: byte address, length in bytes, text. `text` is "" where the bytes do not decode;
+    `length` then covers what was refused."""
 
     pc: int
     length: int
@@ -44,7 +45,8 @@ class Instruction(NamedTuple):
 class Disassembler:
     """LLVM's disassembler in a child process. Use it as a context manager, or call `close`.
 
-    Safe to call from several threads; requests take turns.
+    Safe to call from several threads; requests take turns. `seconds` is what one request may take. Making one starts
+    nothing; its requests raise ToolchainError.
     """
 
     def __init__(self, *, seconds: float = SECONDS_PER_REQUEST) -> None:
@@ -68,8 +70,12 @@ class Disassembler:
             self._child = None
 
     def decode(self, code: bytes, pc: int, target: str, wave: int) -> list[Instruction]:
-        """The instructions of `code`, which stands at address `pc`, straight on until its end or the first
-        bytes that are no instruction; these come last, with an empty text."""
+        """The instructions of `code`, which stands at the byte address `pc`, straight on until its end or the first
+        bytes that are no instruction; these come last, with an empty text. `wave` is 32 or 64 lanes.
+
+        Raises UnsupportedTarget for a target or wave size outside the lists; ToolchainError for more than 64 MiB of
+        code, a target that this LLVM lacks, no library at all, or a child that died or took too long.
+        """
         check_target(target, where=WHERE)
         check_wave(wave, where=WHERE)
         if len(code) > MAX_CODE_BYTES:
@@ -80,7 +86,10 @@ class Disassembler:
         return _instructions(answer, len(code), pc)
 
     def library(self) -> dict[str, Any]:
-        """Which library serves: `library`, `source`, `version`, and `looked`, the places tried before it."""
+        """Which library serves: `library`, `source`, `version`, and `looked`, the places tried before it.
+
+        Raises ToolchainError when none serves.
+        """
         with self._lock:
             return dict(self._started().greeting)
 

@@ -23,6 +23,7 @@ CODES: dict[str, str] = {
     "RW0105": "the compiler process did not finish in time",
     "RW0106": "the source does not fit the requested target, wave size or code object version",
     "RW0107": "the disassembler refused a request",
+    "RW0108": "the source has no kernel",
     "RW0201": "unknown target",
     "RW0202": "unknown wave size",
     "RW0203": "unsupported code object version",

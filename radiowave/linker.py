@@ -58,7 +58,11 @@ class _Object:
 
 
 def link(relocatable: bytes) -> bytes:
-    """The linked code object. The same input gives the same bytes, in every process and on every machine."""
+    """The linked code object. The same input gives the same bytes, in every process and on every machine.
+
+    Raises LinkError for what the linker does not do (an undefined symbol, an unknown relocation or section),
+    CodeObjectError for bytes that are no whole ELF file.
+    """
     source = _read(relocatable)
     image = Image(flags=source.elf.flags, abi_version=source.elf.ident[8])
     _place_sections(source, image)
@@ -91,9 +95,9 @@ def _read(relocatable: bytes) -> _Object:
             raise LinkError(
                 "RW0402",
                 where=f"symbol {symbol.name}",
-                seen="no definition",
-                allowed="symbols that this object defines",
-                do="put the definition into the same LLVM IR module",
+                seen="used here and defined nowhere: the source only declares it",
+                allowed="symbols that the source defines itself; one object is linked alone, without libraries",
+                do=f"define @{symbol.name} in the same LLVM IR module, or link the modules before (llvm-link)",
             )
     return _Object(elf, symbols)
 

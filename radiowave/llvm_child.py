@@ -26,7 +26,11 @@ VERSION_FLAG = "amdhsa_code_object_version"
 
 
 class SourceMismatchError(Exception):
-    """The source contradicts the request; the message says how."""
+    """The source contradicts the request: what it says, what it may say, what to do."""
+
+    def __init__(self, seen: str, allowed: str, do: str) -> None:
+        super().__init__(seen)
+        self.allowed, self.do = allowed, do
 
 
 def compile_one(text: str, target: str, wave: int, version: int | None) -> bytes:
@@ -37,8 +41,7 @@ def compile_one(text: str, target: str, wave: int, version: int | None) -> bytes
     layout = str(machine.target_data)
     _check_attributes(text, target, wave)
     module = _parse(f'target datalayout = "{layout}" target triple = "{TRIPLE}" ', text)
-    if module.triple != TRIPLE or module.data_layout != layout:
-        raise SourceMismatchError(f"source is for {module.triple} {module.data_layout}, not {TRIPLE} {layout}")
+    _check_module(module, layout)
     if version is not None or VERSION_FLAG not in text:
         module.link_in(llvm.parse_assembly(_version_module(layout, version or 5)))
     module.verify()
@@ -61,16 +64,30 @@ def _parse(defaults: str, text: str) -> Any:
         raise RuntimeError(f"{head}<string>:1:{int(column) - len(defaults)}:{message}") from None
 
 
+def _check_module(module: Any, layout: str) -> None:
+    if module.triple != TRIPLE:
+        allowed = f'target triple = "{TRIPLE}", or no such line'
+        do = "write the kernel for AMDGPU; if it is, remove the line"
+        raise SourceMismatchError(f'the source has target triple = "{module.triple}"', allowed, do)
+    if module.data_layout != layout:
+        allowed = f'no such line, or LLVM\'s own: "{layout}"'
+        seen = f'the source has target datalayout = "{module.data_layout}"'
+        raise SourceMismatchError(seen, allowed, "remove the line; it is filled in")
+
+
 def _check_attributes(text: str, target: str, wave: int) -> None:
     """Function attributes override the target machine, so a source made for another target must not slip
     through."""
     for cpu in re.findall(r'"target-cpu"="([^"]*)"', text):
         if cpu != target:
-            raise SourceMismatchError(f'a function says "target-cpu"="{cpu}", not {target}')
+            allowed, do = f'"target-cpu"="{target}", or none', f"compile for {cpu}, or remove the attribute"
+            raise SourceMismatchError(f'a function has the attribute "target-cpu"="{cpu}"', allowed, do)
     for features in re.findall(r'"target-features"="([^"]*)"', text):
         named = {f"wavefrontsize{size}" for size in (32, 64) if f"+wavefrontsize{size}" in features.split(",")}
         if named - {f"wavefrontsize{wave}"}:
-            raise SourceMismatchError(f"a function asks for {' '.join(sorted(named))}, not wavefrontsize{wave}")
+            seen = f'a function has {" ".join(f"+{name}" for name in sorted(named))} in its "target-features"'
+            do = f"compile with wave size {96 - wave} (--wave, wave=), or remove it from the attribute"
+            raise SourceMismatchError(seen, f"+wavefrontsize{wave}, or none", do)
 
 
 def _version_module(layout: str, version: int) -> str:
@@ -90,11 +107,10 @@ def _optimise(module: Any, machine: Any) -> None:
 def _answer(job: Mapping[str, Any]) -> dict[str, Any]:
     try:
         return {"object": compile_one(job["text"], job["target"], job["wave"], job["version"])}
-    except (
-        RuntimeError,
-        SourceMismatchError,
-    ) as error:  # llvmlite reports parser, verifier and linker errors this way
-        return {"error": str(error), "mismatch": isinstance(error, SourceMismatchError)}
+    except SourceMismatchError as error:
+        return {"error": str(error), "allowed": error.allowed, "do": error.do}
+    except RuntimeError as error:  # how llvmlite reports parser, verifier and linker errors
+        return {"error": str(error)}
 
 
 def _serve() -> int:

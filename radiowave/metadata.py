@@ -33,7 +33,7 @@ KERNEL_KINDS = frozenset(("normal", "init", "fini"))
 
 @dataclass(frozen=True)
 class Argument:
-    """One kernel argument, explicit or hidden, where the compiler put it.
+    """One kernel argument, explicit or hidden, where the compiler put it: byte offset and size in the kernarg segment.
 
     `kind` is the metadata's `.value_kind` as written; `is_known` is False for one that is on no list of ours.
     `access` is what LLVM inferred about a pointer (`.actual_access`), None where it inferred nothing;

@@ -15,7 +15,7 @@ from radiowave.errors import UnsupportedTarget
 
 EF_AMDGPU_MACH = 0x0FF
 
-# target -> EF_AMDGPU_MACH value in e_flags
+#: Every target that is compiled for and read, with its EF_AMDGPU_MACH value in e_flags.
 TARGETS: dict[str, int] = {
     "gfx1010": 0x33,
     "gfx1011": 0x34,

@@ -27,13 +27,14 @@ _ROCM_ROOTS = ("/opt/rocm/core", "/opt/rocm/core-7.14", "/opt/rocm")
 
 @dataclass(frozen=True)
 class Tool:
-    """One tool: what it is for, its path (None: not found), its version, and every place looked at."""
+    """One tool: what it is for, its path (None: not found), its version, every place looked at, and which had it."""
 
     name: str
     purpose: str
     path: str | None
     version: str
     looked: tuple[str, ...]
+    found: str | None
 
 
 def find_tools() -> list[Tool]:
@@ -48,21 +49,20 @@ def _disassembler() -> Tool:
         with Disassembler() as disassembler:
             found = disassembler.library()
     except ToolchainError as error:
-        return Tool("disassembler", purpose, None, str(error), looked)
-    version = f"LLVM {found['version']} ({found['source']})"
-    return Tool("disassembler", purpose, found["library"], version, looked)
+        return Tool("disassembler", purpose, None, str(error), looked, None)
+    return Tool("disassembler", purpose, found["library"], f"LLVM {found['version']}", looked, found["source"])
 
 
 def _llvmlite() -> Tool:
     purpose = "compiles LLVM IR for the GPU"
-    arguments = command("radiowave.llvm_child", "--versions")
+    arguments, place = command("radiowave.llvm_child", "--versions"), "llvmlite in this Python"
     try:
         printed = subprocess.run(arguments, capture_output=True, env=environment(), timeout=SECONDS, check=True).stdout
         found = json.loads(printed)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
-        return Tool("llvmlite", purpose, None, str(error), ("llvmlite in this Python",))
+        return Tool("llvmlite", purpose, None, str(error), (place,), None)
     version = f"llvmlite {found['llvmlite']}, LLVM {found['llvm']}"
-    return Tool("llvmlite", purpose, found["path"], version, ("llvmlite in this Python",))
+    return Tool("llvmlite", purpose, found["path"], version, (place,), place)
 
 
 def _clang() -> Tool:
@@ -87,8 +87,8 @@ def _program(name: str, purpose: str, variable: str, paths: Sequence[str], names
         looked.append(place)
         version = _version(path) if path else ""
         if path and version:
-            return Tool(name, purpose, path, version, tuple(looked))
-    return Tool(name, purpose, None, "not found", tuple(looked))
+            return Tool(name, purpose, path, version, tuple(looked), place)
+    return Tool(name, purpose, None, "not found", tuple(looked), None)
 
 
 def _candidates(variable: str, paths: Sequence[str], names: Sequence[str]) -> Iterator[tuple[str, str | None]]:

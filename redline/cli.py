@@ -180,7 +180,7 @@ def _doctor(arguments: argparse.Namespace) -> int:
     from . import doctor
 
     report = doctor.report()
-    print(json.dumps(report, indent=2) if arguments.json else "\n".join(_flat(report)))
+    print(json.dumps(report, indent=2) if arguments.json else "\n".join(_flat(doctor.shortened(report))))
     return OK
 
 

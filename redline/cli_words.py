@@ -24,6 +24,43 @@ if TYPE_CHECKING:
 
 OK, FINDINGS, USAGE = 0, 1, 2
 
+_DECODE_HELP = """Example:
+  echo C0004600 00000407 > ib.hex
+  redline decode ib.hex --target gfx1201
+
+Exit codes:
+  0  ok
+  1  a dword is not understood; the rest is explained all the same
+  2  wrong usage: no such target, a file that cannot be read or holds no words"""
+
+_LINT_HELP = r"""Example:
+  echo C0004600 00000407 > ib.hex
+  redline lint ib.hex --target gfx1201
+
+Example, a launch and its kernel:
+  python -m redline.kernels saxpy --target gfx1201 --wave 32 -o .
+  python -c "import redline as rl; g = rl.Graph(); b = g.buffer('b', 4096, role='inout'); \
+    saxpy = rl.load('saxpy.gfx1201.wave32.hsaco')['saxpy']; \
+    g.launch(saxpy, global_size=512, block=128, args=[rl.update(b), rl.read(b), 2.0, 1024]); \
+    g.compile().program.words.tofile('ib.bin')"
+  redline lint ib.bin --target gfx1201 --object saxpy.gfx1201.wave32.hsaco --kernel saxpy \
+    --global-size 512 --block 128
+
+Program.words holds 0 where a replay puts addresses: give no --entry and no --kernarg for them, and both for words that
+were read back from memory.
+
+Exit codes:
+  0  no findings
+  1  findings
+  2  wrong usage: no such target, a file that cannot be read or holds no words, options that do not go together"""
+
+_TABLES_HELP = """Example:
+  redline tables gfx12 --markdown
+
+Exit codes:
+  0  ok
+  2  wrong usage: no such target, family or generation"""
+
 _FILE = "hexadecimal words separated by blanks, commas or lines, or raw little-endian dwords; - is standard input"
 
 
@@ -34,8 +71,10 @@ def add_commands(commands: Any) -> None:
     tables = commands.add_parser(
         "tables",
         help="registers, packets, forms and cache words of a GPU family",
-        description="What the encoder knows of a family: every register, packet, form and cache word, with its source.",
-        epilog="Example: redline tables gfx12 --markdown",
+        description="What the encoder knows of a family: every register, packet, form and cache word, with its\n"
+        "source. Needs no GPU.",
+        epilog=_TABLES_HELP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     tables.add_argument(
         "name", metavar="TARGET", help='a target (gfx1201), a family ("gfx12.0") or a generation (gfx12)'
@@ -47,8 +86,9 @@ def _add_decode(commands: Any) -> None:
     decode = commands.add_parser(
         "decode",
         help="explain PM4 words, dword by dword",
-        description="Explain every dword of a PM4 stream: index, word, packet, fields.",
-        epilog="Example: redline decode ib.hex --target gfx1201. Exit code 1 when a dword is not understood.",
+        description="Explain every dword of a PM4 stream: index, word, packet, fields. Needs no GPU.",
+        epilog=_DECODE_HELP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _add_file(decode)
 
@@ -57,16 +97,21 @@ def _add_lint(commands: Any) -> None:
     lint = commands.add_parser(
         "lint",
         help="what is wrong with a PM4 stream",
-        description="Check a PM4 stream: registers of the queue, missing acquires, drains and releases, cache words,"
-        " launches. With a code object and a kernel, launches at --entry are compared with its descriptor.",
-        epilog="Example: redline lint ib.bin --target gfx1201 --object k.co --kernel saxpy --entry 0x7f0012345600"
-        " --global-size 1024 --block 256. Exit code 1 when there are findings.",
+        description="Check a PM4 stream: registers of the queue, missing acquires, drains and releases, cache words,\n"
+        "launches. With a code object and a kernel, launches are compared with its descriptor: those that start at\n"
+        "--entry, or all. Needs no GPU.",
+        epilog=_LINT_HELP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _add_file(lint)
     lint.add_argument("--object", metavar="FILE", type=Path, help="a code object with the kernel that is launched")
     lint.add_argument("--kernel", metavar="NAME", help="which kernel of the code object")
-    lint.add_argument("--entry", metavar="ADDRESS", type=_number, help="GPU address of its first instruction")
-    lint.add_argument("--kernarg", metavar="ADDRESS", type=_number, help="GPU address of its arguments")
+    entry, kernarg = (
+        "GPU address of its first instruction (default: any)",
+        "GPU address of its arguments (default: any)",
+    )
+    lint.add_argument("--entry", metavar="ADDRESS", type=_number, help=entry)
+    lint.add_argument("--kernarg", metavar="ADDRESS", type=_number, help=kernarg)
     lint.add_argument("--global-size", metavar="X,Y,Z", type=_sizes, help="work-items of the launch")
     lint.add_argument("--block", metavar="X,Y,Z", type=_sizes, help="work-items of a workgroup")
     lint.add_argument("--dynamic-lds", metavar="BYTES", type=_number, default=0, help="LDS that the launch adds")

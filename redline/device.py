@@ -31,7 +31,11 @@ Bindings: TypeAlias = "Mapping[Buffer, DeviceBuffer] | Mapping[str, DeviceBuffer
 
 
 class DeviceBuffer:
-    """Memory on a device, in bytes. Reading and writing are runtime copies and count as host access."""
+    """Memory on a device, in bytes. Reading and writing are runtime copies and count as host access.
+
+    Made by `Device.buffer`. A context manager that frees the memory; its end raises what `close` does, ReplayBusy
+    or HsaError.
+    """
 
     def __init__(self, memory: hsa.Buffer, device: Device) -> None:
         self._memory = memory
@@ -43,7 +47,7 @@ class DeviceBuffer:
 
     @property
     def address(self) -> int:
-        """Where the GPU sees it."""
+        """Where the GPU sees its first byte."""
         return self._memory.address
 
     @property
@@ -62,9 +66,10 @@ class DeviceBuffer:
         return self._memory.closed
 
     def write(self, data: bytes | bytearray | memoryview | NDArray[Any] | np.generic, offset: int = 0) -> None:
-        """Copy bytes or a numpy array to byte `offset`.
+        """Copy bytes or a numpy array, of any shape and in C order, to byte `offset`.
 
-        Raises ReplayBusy while a replay that uses the buffer is in flight, BindingError outside the buffer.
+        Raises ReplayBusy while a replay that uses the buffer is in flight, BindingError outside the buffer and for data
+        of another type, HsaError when the buffer or its device is closed or the runtime's copy fails.
         """
         self._check_idle("write")
         if isinstance(data, np.ndarray | np.generic):
@@ -80,7 +85,11 @@ class DeviceBuffer:
         self._memory.write(payload, offset)
 
     def read(self, dtype: DTypeLike = np.uint8, offset: int = 0, count: int | None = None) -> NDArray[Any]:
-        """Copy `count` items of `dtype` from byte `offset`; all that fit by default. Raises as `write` does."""
+        """Copy `count` items of `dtype` from byte `offset`; all that fit by default. An array of shape (count,).
+
+        Raises ReplayBusy while a replay that uses the buffer is in flight, BindingError outside the buffer and for a
+        dtype without plain bytes, HsaError when the buffer or its device is closed or the runtime's copy fails.
+        """
         self._check_idle("read")
         size = _check_dtype(np.dtype(dtype)).itemsize
         items = max(0, self.nbytes - offset) // size if count is None and isinstance(offset, int) else count
@@ -89,10 +98,14 @@ class DeviceBuffer:
         return self._memory.read(dtype, offset, items)
 
     def close(self) -> None:
-        """Free the memory. Refused while an open replay uses it."""
+        """Free the memory.
+
+        Raises ReplayBusy while an open replay uses it, HsaError when the runtime does not take it.
+        """
         self._check_idle("close")
         if self.uses.open_replays:
-            seen, do = f"{self.uses.open_replays} open replays use it", "close these replays first"
+            seen = f"open replays that use it: {self.uses.open_replays}"
+            do = "close these replays first"
             raise ReplayBusy("RL1403", where="DeviceBuffer.close", seen=seen, allowed="no open replay", do=do)
         self._free()
 
@@ -132,7 +145,10 @@ def _check_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 class Device:
-    """One GPU agent. A context manager; closing it closes the runtime behind it."""
+    """One GPU agent. A context manager; closing it closes the runtime behind it. Made by `open`.
+
+    The end of its `with` raises what `close` raises, HsaError.
+    """
 
     def __init__(self, runtime: hsa.Runtime, agent: hsa.Agent, name: str) -> None:
         self.runtime = runtime
@@ -141,11 +157,18 @@ class Device:
 
     @property
     def target(self) -> str:
-        """The GPU's name, such as gfx1201."""
+        """The GPU's name, such as gfx1201.
+
+        Raises HsaError when the device is closed and the name was never asked for.
+        """
         return self.agent.target
 
     def buffer(self, nbytes: int, kind: Kind = "device") -> DeviceBuffer:
-        """Allocate memory of a kind: device, host, fine or uncached."""
+        """Allocate `nbytes` bytes of memory of a kind: device, host, fine or uncached.
+
+        Raises BindingError for another kind or a size outside 1..2**48, HsaError when the runtime has no such memory
+        left or the device is closed.
+        """
         if kind not in get_args(Kind):
             allowed = ", ".join(get_args(Kind))
             raise _refused("RL0702", "Device.buffer", f"kind {kind!r}", allowed, "choose one of them")
@@ -158,13 +181,21 @@ class Device:
         """Give a plan addresses on this device: load its code, allocate, relocate. Submits nothing.
 
         `bindings` maps each buffer of role in, out or inout, by object or by name, to a DeviceBuffer.
+
+        Raises BindingError for bindings, a target or a grid that do not fit, KernargPoolExhausted and HsaError when the
+        runtime has no room or refuses a call, CodeObjectError when its loader refuses the code; and what `plan.program`
+        raises if the plan was not lowered before: HazardError, RecordError, EncodeError, UnsupportedKernel,
+        UnsupportedTarget.
         """
         from .replay import Replay
 
         return Replay(self, plan, bindings or {})
 
     def close(self) -> None:
-        """Release the runtime. Close replays and buffers first."""
+        """Release the runtime. Close replays and buffers first.
+
+        Raises HsaError for what the runtime does not give back.
+        """
         self.runtime.close()
 
     def __enter__(self) -> Device:
@@ -207,7 +238,7 @@ def _first(runtime: hsa.Runtime, number: int, name: str) -> Device:
     raise HsaError(
         "RL0903",
         where=f"redline.open({name!r})",
-        seen=f"{len(agents)} GPU agents",
+        seen=f"{len(agents)} GPU agent{'' if len(agents) == 1 else 's'}",
         allowed=f"a number below {len(agents)}" if agents else "at least one supported AMD GPU",
         do='check rocminfo and ROCR_VISIBLE_DEVICES, or use the software device: redline.open("sim:gfx1201")',
     )

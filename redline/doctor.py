@@ -24,7 +24,7 @@ PACKAGES = ("numba", "numpy", "llvmlite", "pyelftools", "msgpack", "rich", "rocm
 def report() -> dict[str, Any]:
     """Everything a bug report needs, as plain data with a `schema` version."""
     return {
-        "schema": 1,
+        "schema": 2,
         "redline": __version__,
         "python": sys.version.split()[0],
         "platform": f"{platform.system()} {platform.release()} {platform.machine()}",
@@ -33,6 +33,17 @@ def report() -> dict[str, Any]:
         "tools": [asdict(tool) for tool in radiowave.find_tools()],
         "gpu": _gpu(),
     }
+
+
+def shortened(report: dict[str, Any]) -> dict[str, Any]:
+    """For people: where something was looked for matters only when it was not found."""
+    tools = [_without(tool, "looked" if tool["found"] else "found") for tool in report["tools"]]
+    gpu = _without(report["gpu"], "looked" if report["gpu"]["library"] else "library")
+    return {**report, "tools": tools, "gpu": gpu}
+
+
+def _without(facts: dict[str, Any], key: str) -> dict[str, Any]:
+    return {name: fact for name, fact in facts.items() if name != key}
 
 
 def _version(package: str) -> str | None:
@@ -47,10 +58,14 @@ def _gpu() -> dict[str, Any]:
     from .hsa import Runtime
     from .hsa.lib import search_library
 
-    looked = [f"{attempt.place}: {attempt.outcome}" for attempt in search_library()[1]]
+    library, attempts = search_library()
+    facts: dict[str, Any] = {
+        "library": None if library is None else attempts[-1].place,
+        "looked": [f"{attempt.place}: {attempt.outcome}" for attempt in attempts],
+    }
     try:
         with Runtime.real() as runtime:
             agents = [{"target": agent.target, "name": agent.name} for agent in runtime.agents()]
     except HsaError as error:
-        return {"library": looked, "agents": [], "off": str(error)}
-    return {"library": looked, "agents": agents, "off": "" if agents else "the HSA runtime shows no GPU agent"}
+        return {**facts, "agents": [], "off": str(error)}
+    return {**facts, "agents": agents, "off": "" if agents else "the HSA runtime shows no GPU agent"}

@@ -33,7 +33,7 @@ class Graph:
     """Records launches of kernels of one target.
 
     `order="record"` (default): conflicting accesses keep the recorded order. `order="explicit"`: only `after=` orders,
-    and conflicting launches that nothing orders are an error at compile.
+    and conflicting launches that nothing orders are an error at compile. Raises RecordError for another order.
     """
 
     def __init__(self, order: Order = "record") -> None:
@@ -63,6 +63,9 @@ class Graph:
         role: internal (the replay allocates it; its first content is undefined), in (the host writes it, launches only
         read it), out, inout (bound at instantiate; the host may touch it).
         alias_of: another name for memory of a buffer, from the slice's start; never bound on its own.
+
+        Raises RecordError for a name that is empty or taken, a size outside 1..2**48 bytes, an unknown kind or role,
+        and an alias that does not fit its memory or has a role of its own.
         """
         site = callsite()
         self._check_buffer(site, name, nbytes, kind, role, alias_of)
@@ -100,8 +103,9 @@ class Graph:
         bytes that it does not declare have no fences.
 
         Raises RecordError for a mistake, UnsupportedKernel for a kernel that needs what a dispatch does not supply
-        or has instructions that no fence orders (its code is looked at once, at its first launch),
-        EncodeError for a size beyond a limit; a launch that is refused leaves nothing behind.
+        or has instructions that no fence orders (its code is looked at once, at its first launch), EncodeError for a
+        size beyond a limit, UnsupportedTarget for a kernel of a target that cannot be encoded; a launch that is refused
+        leaves nothing behind.
         """
         site = callsite()
         name = label or str(getattr(kernel, "name", "?"))

@@ -40,7 +40,10 @@ class ArgumentWarning(UserWarning):
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A value whose type is said: `rl.f32(1)` is 1.0 in IEEE single precision, never the bit pattern 1."""
+    """A value whose type is said: `rl.f32(1)` is 1.0 in IEEE single precision, never the bit pattern 1.
+
+    `type` is numpy's name, kind letter and size in bytes. Raises RecordError for a value that the type cannot hold.
+    """
 
     type: str
     value: int | float
@@ -51,7 +54,10 @@ class Scalar:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A named value that can be patched before every submit. One name is one value, however often it is used."""
+    """A named value that can be patched before every submit. One name is one value, however often it is used.
+
+    `default` holds the little-endian bytes of `type`; None means that it must be patched before the first submit.
+    """
 
     name: str
     type: str
@@ -61,7 +67,8 @@ class Slot:
 def slot(name: str, type: str, *, default: int | float | None = None) -> Slot:
     """Declare a patchable argument: `type` is f2 f4 f8 i1 i2 i4 i8 u1 u2 u4 or u8.
 
-    Without a default, submitting before the slot was patched is an error.
+    A type is numpy's name: kind letter and size in bytes. Without a default, submitting before the slot was patched is
+    an error. Raises RecordError for a name that is no identifier, another type, or a default that does not fit.
     """
     if not isinstance(name, str) or not name.isidentifier() or unicodedata.normalize("NFKC", name) != name:
         raise RecordError(
@@ -83,57 +90,57 @@ def slot(name: str, type: str, *, default: int | float | None = None) -> Slot:
 
 
 def f16(value: float) -> Scalar:
-    """IEEE half precision, 2 bytes."""
+    """IEEE half precision, 2 bytes. Raises RecordError for a value that is no number or overflows it."""
     return Scalar("f2", value)
 
 
 def f32(value: float) -> Scalar:
-    """IEEE single precision, 4 bytes."""
+    """IEEE single precision, 4 bytes. Raises RecordError for a value that is no number or overflows it."""
     return Scalar("f4", value)
 
 
 def f64(value: float) -> Scalar:
-    """IEEE double precision, 8 bytes."""
+    """IEEE double precision, 8 bytes. Raises RecordError for a value that is no number or overflows it."""
     return Scalar("f8", value)
 
 
 def i8(value: int) -> Scalar:
-    """Signed, 1 byte."""
+    """Signed, 1 byte. Raises RecordError for a value that is no int of -2**7..2**7-1."""
     return Scalar("i1", value)
 
 
 def i16(value: int) -> Scalar:
-    """Signed, 2 bytes."""
+    """Signed, 2 bytes. Raises RecordError for a value that is no int of -2**15..2**15-1."""
     return Scalar("i2", value)
 
 
 def i32(value: int) -> Scalar:
-    """Signed, 4 bytes."""
+    """Signed, 4 bytes. Raises RecordError for a value that is no int of -2**31..2**31-1."""
     return Scalar("i4", value)
 
 
 def i64(value: int) -> Scalar:
-    """Signed, 8 bytes."""
+    """Signed, 8 bytes. Raises RecordError for a value that is no int of -2**63..2**63-1."""
     return Scalar("i8", value)
 
 
 def u8(value: int) -> Scalar:
-    """Unsigned, 1 byte."""
+    """Unsigned, 1 byte. Raises RecordError for a value that is no int of 0..2**8-1."""
     return Scalar("u1", value)
 
 
 def u16(value: int) -> Scalar:
-    """Unsigned, 2 bytes."""
+    """Unsigned, 2 bytes. Raises RecordError for a value that is no int of 0..2**16-1."""
     return Scalar("u2", value)
 
 
 def u32(value: int) -> Scalar:
-    """Unsigned, 4 bytes."""
+    """Unsigned, 4 bytes. Raises RecordError for a value that is no int of 0..2**32-1."""
     return Scalar("u4", value)
 
 
 def u64(value: int) -> Scalar:
-    """Unsigned, 8 bytes."""
+    """Unsigned, 8 bytes. Raises RecordError for a value that is no int of 0..2**64-1."""
     return Scalar("u8", value)
 
 

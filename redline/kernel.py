@@ -4,6 +4,8 @@
 `load` reads a code object (through radiowave, the only ELF reader) and needs no device. A `Kernel` is the facts of one
 symbol: target, wave size, descriptor words, arguments, code hash. Where a kernel lies in a device's memory is known to
 `replay.py` only.
+
+Source of what descriptors and metadata mean: LLVM AMDGPUUsage, "Kernel Descriptor" and "Code Object Metadata".
 """
 
 from __future__ import annotations
@@ -99,6 +101,8 @@ class Kernel:
 
     `entry_offset` is the byte distance from the kernel descriptor (the "kernel object" of HSA) to the first
     instruction; the other words are the descriptor's own. `symbol` is the descriptor's in the symbol table ("name.kd").
+    `wave` is 32 or 64 lanes; `group_bytes` (static LDS), `private_bytes` (scratch of one lane), `kernarg_bytes` and
+    `kernarg_align` are bytes; `max_workgroup` and `required_block` count work-items.
     """
 
     name: str
@@ -164,7 +168,10 @@ class Kernel:
             )
 
     def words(self, name: str, dynamic_lds: int = 0) -> DispatchWords:
-        """The descriptor's words as the encoder takes them, without addresses; `name` appears in its errors."""
+        """The descriptor's words as the encoder takes them, without addresses; `name` appears in its errors.
+
+        `dynamic_lds` is in bytes.
+        """
         from .encoders import DispatchWords
 
         return DispatchWords(
@@ -192,7 +199,8 @@ class Kernel:
     ) -> Kernel:
         """A kernel without code, for planning and encoding: `pointers` 8-byte arguments, then `scalars` sizes in bytes.
 
-        It can be recorded, planned and lowered, never instantiated.
+        It can be recorded, planned and lowered, never instantiated. `wave` is 32 or 64 lanes. Raises RecordError for
+        another wave size, UnsupportedTarget for a target outside the list.
         """
         arguments, offset = [], 0
         for index in range(pointers):
@@ -238,8 +246,9 @@ class Kernel:
 class Module:
     """A loaded code object: its bytes and its kernels by name. `module["scale"]` is a Kernel.
 
-    `data` is the code object itself and `sha256` its hash, also when it came out of an offload bundle; `parsed` is what
-    radiowave read of it.
+    `data` is the code object itself and `sha256` its hash (hex), also when it came out of an offload bundle; `parsed` is
+    what radiowave read of it. Made by `load`. Raises CodeObjectError and UnsupportedTarget as `load` does, RecordError
+    for a name that is no kernel of it.
     """
 
     def __init__(self, source: bytes, label: str, target: str | None = None) -> None:

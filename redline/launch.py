@@ -51,7 +51,11 @@ class Touch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Launch:
-    """One recorded launch. `index` is its name everywhere, whatever order the plan chooses."""
+    """One recorded launch. `index` is its name everywhere, whatever order the plan chooses.
+
+    `global_size` and `block` are (x, y, z) in work-items, `dynamic_lds` is in bytes. `kernarg` is the image of the
+    kernarg segment with zeros for pointers and slots. `site` is the caller's file and line.
+    """
 
     index: int
     label: str

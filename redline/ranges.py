@@ -30,7 +30,8 @@ MAX_BYTES: Final = 1 << 48
 class Buffer:
     """A named piece of memory of one graph, in bytes. Made by `Graph.buffer`; slices are `View`s.
 
-    `root` and `root_offset` say which memory it is: itself, or the buffer that it is an alias of.
+    `root` and `root_offset` say which memory it is: itself, or the buffer that it is an alias of. Raises RecordError
+    for a slice that is no plain, non-empty byte range inside the buffer.
     """
 
     name: str
@@ -54,7 +55,10 @@ class Buffer:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The bytes [start, stop) of a buffer. Slicing a view is relative to its start, as in numpy."""
+    """The bytes [start, stop) of a buffer. Slicing a view is relative to its start, as in numpy.
+
+    Raises RecordError for a slice that is no plain, non-empty byte range inside the view.
+    """
 
     buffer: Buffer
     start: int
@@ -82,25 +86,37 @@ class Access:
 
 
 def read(where: Buffer | View, *, base: Buffer | View | None = None) -> Access:
-    """The kernel reads these bytes. It gets the address of `where`'s start, or of `base`'s if that is given."""
+    """The kernel reads these bytes. It gets the address of `where`'s start, or of `base`'s if that is given.
+
+    Raises RecordError for what is no buffer or slice of one, and for a `base` in another buffer.
+    """
     view = as_view(where)
     return Access(_base(view, base), (view,), ())
 
 
 def write(where: Buffer | View, *, base: Buffer | View | None = None) -> Access:
-    """The kernel writes these bytes, all or some of them, and reads none of them."""
+    """The kernel writes these bytes, all or some of them, and reads none of them. Pointer and errors as for `read`.
+
+    Raises RecordError for what is no buffer or slice of one, and for a `base` in another buffer.
+    """
     view = as_view(where)
     return Access(_base(view, base), (), (view,))
 
 
 def update(where: Buffer | View, *, base: Buffer | View | None = None) -> Access:
-    """The kernel reads and writes these bytes: state that is changed in place."""
+    """The kernel reads and writes these bytes: state that is changed in place. Pointer as for `read`.
+
+    Raises RecordError for what is no buffer or slice of one, and for a `base` in another buffer.
+    """
     view = as_view(where)
     return Access(_base(view, base), (view,), (view,))
 
 
 def access(base: Buffer | View, *, reads: Sequence[Buffer | View] = (), writes: Sequence[Buffer | View] = ()) -> Access:
-    """Several ranges behind one pointer, which is `base`'s start. The ranges are slices of the same memory."""
+    """Several ranges behind one pointer, which is `base`'s start. The ranges are slices of the same memory.
+
+    Raises RecordError for no range at all, a range of another buffer, or what is no buffer or slice of one.
+    """
     start = as_view(base)
     ranges = _views(reads), _views(writes)
     if not ranges[0] and not ranges[1]:

@@ -35,7 +35,8 @@ _LONGEST_WAIT: Final = 86400.0  # a day: every wait ends
 class Replay:
     """A plan on a device. Made by `Device.instantiate`; a context manager that frees everything it owns.
 
-    One that is dropped without `close` is closed by the garbage collector.
+    One that is dropped without `close` is closed by the garbage collector. Making one raises what `Device.instantiate`
+    names (each a RedlineError), the end of its `with` what `close` raises.
     """
 
     def __init__(self, device: Device, plan: Plan, bindings: Bindings) -> None:
@@ -157,9 +158,11 @@ class Replay:
     # -- use --
 
     def patch(self, /, **values: Any) -> None:
-        """Set slots in place, all or none. Refused while in flight.
+        """Set slots in place, all or none.
 
-        Raises NotRecorded for a name without a slot, RecordError for a value that does not fit its type.
+        Raises NotRecorded for a name without a slot or a closed replay, RecordError for a value that does not fit its
+        type, ReplayBusy while in flight, QueueFailed after the device stopped the queue, HsaError when the device is
+        closed.
         """
         rows = [
             (self._types[name], encode(self._types[name][1], value, f"slot {name!r}"))
@@ -193,7 +196,9 @@ class Replay:
         """Submit one replay and return.
 
         Raises ReplayBusy while this replay, or another that shares written memory with it, is in flight; NotRecorded
-        while a slot has no value.
+        while a slot has no value or when the replay is closed; QueueFailed when the device has stopped the queue;
+        ReplayTimeout when the queue's ring stays full for a second; HsaError when the device is closed. Nothing was
+        submitted then.
         """
         with self._flight.lock:
             self._check_usable("submit")
@@ -212,7 +217,8 @@ class Replay:
         """Wait until the submitted replay is done; `timeout` in seconds.
 
         Raises ReplayTimeout (the replay stays in flight; wait again or close), QueueFailed when the device stopped the
-        queue, NotRecorded when nothing was submitted.
+        queue, NotRecorded when nothing was submitted, HsaError for a timeout that is no number from 0 to 86400 and when
+        the device is closed.
         """
         _check_timeout(timeout)
         ticket = self._flight.ticket()
@@ -221,10 +227,15 @@ class Replay:
         except QueueFailed as error:
             self._flight.land(ticket, error)
             raise
+        except ReplayTimeout as error:
+            raise self._not_done(timeout) from error
         self._flight.land(ticket)
 
     def run(self, timeout: float = 10.0) -> None:
-        """submit() and wait()."""
+        """submit() and wait(); `timeout` in seconds, for the wait.
+
+        Raises what these raise: ReplayBusy, NotRecorded, QueueFailed, ReplayTimeout, HsaError.
+        """
         _check_timeout(timeout)
         self.submit()
         self.wait(timeout)
@@ -233,6 +244,7 @@ class Replay:
         """Free everything. A replay in flight is cancelled by destroying its queue.
 
         When the queue cannot be destroyed, nothing is freed and the replay stays in flight: the device may use it.
+        Raises HsaError then, and for anything else that the runtime does not give back.
         """
         if not self._flight.closed:
             self._queue.close()
@@ -245,6 +257,16 @@ class Replay:
         self.close()
 
     # -- inside --
+
+    def _not_done(self, timeout: float) -> ReplayTimeout:
+        """The signal knows a value; whoever reads the message knows a plan and its launches."""
+        return ReplayTimeout(
+            "RL1101",
+            where=f"Replay.wait on {self.device.name}, {self._describe(0)}",
+            seen=f"not done after {timeout:g} s; it is still in flight",
+            allowed="done within the timeout",
+            do="wait again with a longer timeout; or close the replay, which abandons it, and instantiate again",
+        )
 
     def _check_slots(self) -> None:
         if self._missing:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import redline as rl
-from redline import cli, demo, kernels
+from redline import cli, demo, doctor, kernels
 
 
 @pytest.mark.parametrize("target", kernels.DEMO_TARGETS)
@@ -96,22 +96,36 @@ def test_wrong_usage_exits_with_2(arguments: list[str], capsys: pytest.CaptureFi
 
 
 def test_doctor_says_what_was_found_and_where_it_looked(capsys: pytest.CaptureFixture[str]) -> None:
-    """JSON with a schema, and the same as text."""
+    """JSON with a schema and every place; as text, the place that had it, or all that had not."""
     assert cli.main(["doctor", "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
-    assert printed["schema"] == 1
+    assert printed["schema"] == 2
     assert printed["redline"] == rl.__version__
-    assert any("libhsa-runtime64.so.1" in place for place in printed["gpu"]["library"])
+    assert any("libhsa-runtime64.so.1" in place for place in printed["gpu"]["looked"])
     assert {"numba", "numpy", "llvmlite"} <= set(printed["packages"])
     assert "gfx1201" in printed["targets"]["gfx12.0"]
     tools = {tool["name"]: tool for tool in printed["tools"]}
     assert tools["disassembler"]["path"]
-    assert all(tool["looked"] or tool["path"] for tool in tools.values())
+    assert all(tool["looked"] and bool(tool["found"]) == bool(tool["path"]) for tool in tools.values())
     assert printed["gpu"]["agents"] or printed["gpu"]["off"]
     assert cli.main(["doctor"]) == 0
     text = capsys.readouterr().out
     assert "gfx12.0: gfx1200 gfx1201\n" in text
     assert "{" not in text
+    assert text.count("    looked:") == sum(tool["path"] is None for tool in tools.values())
+    assert f"    found: {tools['disassembler']['found']}\n" in text
+
+
+@pytest.mark.parametrize("found", [None, "/opt/rocm/lib/libhsa-runtime64.so.1"])
+def test_doctor_as_text_leaves_out_where_else_it_looked(found: str | None) -> None:
+    """A library that was found is named alone; the places are for what is missing."""
+    tool = {"name": "x", "path": found, "looked": ("a", "b"), "found": found}
+    report = {"tools": [tool], "gpu": {"library": found, "looked": ["a: not there"], "agents": []}}
+    short = doctor.shortened(report)
+    gone, kept = ("looked", "found") if found else ("found", "looked")
+    assert (gone in short["tools"][0], kept in short["tools"][0]) == (False, True)
+    assert ("library" in short["gpu"], "looked" in short["gpu"]) == (bool(found), not found)
+    assert report["tools"] == [tool]
 
 
 @pytest.mark.parametrize("redirect", ["| head -n 1", ">&-", "2>&-", "> /dev/full"])

@@ -120,6 +120,11 @@ def _flags(target: str, flags: int) -> bytes:
         (lambda: _flags("gfx1201", 0x49), "gfx1250"),
         (lambda: _saxpy()[:8] + b"\1" + _saxpy()[9:], "code object v3"),
         (lambda: b"BC\xc0\xde", "LLVM bitcode"),
+        (lambda: sources.SAXPY.encode(), 'this is text: "target triple.*do: compile it first.*radiowave compile'),
+        (lambda: b"\n\nimport redline as rl\n", 'this is text: "import redline as rl"'),
+        (lambda: ("é" * 400).encode(), 'this is text: "é'),
+        (lambda: b"text\xff" * 9, "bytes 74 65 78 74"),
+        (lambda: b"text\0", "bytes 74 65 78 74"),
     ],
 )
 def test_what_is_not_loaded(data: Any, words: str) -> None:

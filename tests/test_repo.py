@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import ast
-import importlib
-import inspect
 import re
 import subprocess
 import sys
@@ -140,31 +138,16 @@ def test_importing_redline_is_lazy() -> None:
 
 
 def test_public_names_are_those_that_exist() -> None:
-    """`__all__` is complete, and every name loads and is documented."""
+    """`__all__` is complete, and every name loads; what their docstrings say is `test_public_docs.py`'s."""
     from redline import _HOME_OF, errors
 
     raised = {name for name in vars(errors) if isinstance(getattr(errors, name), type)} - {"annotations"}
     assert len(set(redline.__all__)) == len(redline.__all__)
     assert set(redline.__all__) == set(_HOME_OF) | raised
     for name in redline.__all__:
-        assert (getattr(redline, name).__doc__ or "").strip(), name
+        assert getattr(redline, name) is not None, name
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         redline.nonsense  # noqa: B018
-
-
-@pytest.mark.parametrize("module", ["redline", "redline.encoders", "redline.hsa", "redline.kernels", "radiowave"])
-def test_every_public_name_is_documented(module: str) -> None:
-    """Each name that a package offers, and each public method and property of its classes."""
-    home = importlib.import_module(module)
-    undocumented = []
-    for name in home.__all__:
-        thing = getattr(home, name)
-        members = vars(thing).items() if inspect.isclass(thing) else ()
-        for member, value in ((name, thing), *(pair for pair in members if not pair[0].startswith("_"))):
-            plain = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
-            if (inspect.isfunction(plain) or value is thing) and not inspect.getdoc(plain):
-                undocumented.append(f"{name}.{member}")
-    assert undocumented == []
 
 
 def test_every_source_has_its_licence_line_and_says_what_it_is() -> None:

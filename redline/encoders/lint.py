@@ -47,8 +47,9 @@ def lint(
 ) -> list[Finding]:
     """Everything to say about a stream, in order of dwords; an empty list is a clean stream.
 
-    Raises UnsupportedTarget for an unknown target and nothing for any words. Source of the rules: the family's table,
-    and what the comments of `lint.py` name.
+    Raises UnsupportedTarget for an unknown target and nothing for any words: a `descriptor` or sizes that no launch can
+    have are a finding at dword 0, not an EncodeError. Source of the rules: the family's table (`redline tables
+    TARGET`), and what the comments of `lint.py` name.
 
     `descriptor`: what the launch of that kernel must have in its registers. A stream of several kernels is
     compared where the program address is `entry`; `entry` and `kernarg` are the descriptor's own unless given,
@@ -157,7 +158,8 @@ class _Stream:
                 self.report.warning(at(name), "gcr-extra", f"{name} {fields[name]:#x}: no boundary needs it")
         running = self.launches.count - self.drained
         if running:
-            text = f"ACQUIRE_MEM waits for nothing, and {running} launches before it may still run"
+            launches = "1 launch" if running == 1 else f"{running} launches"
+            text = f"ACQUIRE_MEM waits for nothing, and {launches} before it may still run"
             self.report.warning(command.dword, "undrained", text)
         if not self.launches.count:
             self.refreshed |= {name for name in self.table.gcr.by_name if fields[name]}

@@ -102,6 +102,7 @@ class Launches:
         self.only_one, self.allowed = launches == 1, allowed
         self.count, self.last = 0, 0  # launches so far, and where the last one is
         self.matched = False
+        self.starts: set[int] = set()  # entry addresses of the launches so far
         self.values: dict[str, tuple[int, int]] = {}  # register: value, and where it was written
         self.unused: dict[str, int] = {}  # registers written since the last launch, and where
 
@@ -137,7 +138,13 @@ class Launches:
             names = ", ".join(sorted(self.unused))
             self.report.error(min(self.unused.values()), "unused", f"no launch uses {names}")
         if self.expected and not self.matched and self.count:
-            self.report.error(self.last, "entry", f"no launch starts at {self.expected.entry:#x}")
+            self.report.error(self.last, "entry", self._starts_elsewhere(self.expected.entry))
+
+    def _starts_elsewhere(self, entry: int) -> str:
+        seen = sorted(self.starts)
+        shown = ", ".join(f"{start:#x}" for start in seen[:4]) + (", ..." if len(seen) > 4 else "")
+        text = f"no launch starts at {entry:#x}, but at {shown}"
+        return f"{text}; 0x0 is an address not filled in yet: give no entry to compare all" if 0 in seen else text
 
     def _set(self, name: str, value: int, at: int) -> None:
         short = name.removeprefix("COMPUTE_")
@@ -226,6 +233,7 @@ class Launches:
         if want is None:
             return
         seen = self.values.get("PGM_LO", (0, 0))[0] << 8 | self.values.get("PGM_HI", (0, 0))[0] << 40
+        self.starts.add(seen)
         if want.entry and seen != want.entry and not self.only_one:
             return
         self.matched = True
@@ -252,7 +260,10 @@ class Launches:
                 self.report.error(self._at(name), "lds", text)
             if (seen ^ value) & ~lds.mask == 0:
                 return
-        self.report.error(self._at(name), rule, f"COMPUTE_{name} {seen:#x}, not {value:#x}")
+        text = f"COMPUTE_{name} {seen:#x}, not {value:#x}"
+        if rule in ("entry", "kernarg") and not seen:
+            text += f"; 0x0 is an address not filled in yet: give no {rule}"
+        self.report.error(self._at(name), rule, text)
 
     def _covers(self, command: Command, size: Size, block: Size) -> None:
         """The dimensions make exactly the work-items: counted as such, or in whole and partial workgroups."""

@@ -258,7 +258,11 @@ class Form:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class FamilyTable:
-    """All that the encoder, the decoder and the documentation know of a GPU family. Each is compared by identity."""
+    """All that the encoder, the decoder and the documentation know of a GPU family. Each is compared by identity.
+
+    `source` says where its facts are from. Register offsets are dwords from the start of SH space. Raises EncodeError
+    when a table is declared that has a packet, register, opcode or offset twice.
+    """
 
     name: str
     targets: tuple[str, ...]
@@ -302,41 +306,52 @@ class FamilyTable:
 
     @cached_property
     def packet(self) -> dict[str, Packet]:
+        """Packets by name."""
         return {item.name: item for item in self.packets}
 
     @cached_property
     def packet_of(self) -> dict[int, Packet]:
-        """By opcode."""
+        """Packets by opcode."""
         return {item.opcode: item for item in self.packets}
 
     @cached_property
     def register(self) -> dict[str, Register]:
+        """Registers that a launch writes, by name."""
         return {item.name: item for item in self.registers}
 
     @cached_property
     def register_at(self) -> dict[int, Register]:
+        """Registers that a launch writes, by offset in dwords."""
         return {item.offset: item for item in self.registers}
 
     @cached_property
     def queue_owned_at(self) -> dict[int, str]:
+        """Names of the registers that a launch must not write, by offset in dwords."""
         return {offset: name for name, offset in self.queue_owned.items()}
 
     @cached_property
     def not_needed_at(self) -> dict[int, str]:
+        """Names of the registers that a launch may set to 0 and ours leaves alone, by offset in dwords."""
         return {offset: name for name, offset in self.not_needed.items()}
 
     @cached_property
     def entry_gcr(self) -> int:
-        """GCR_CNTL of the system acquire at an entry."""
+        """GCR_CNTL of the system acquire at an entry.
+
+        Raises EncodeError for a table whose `entry` does not fit `gcr`.
+        """
         return self.gcr.pack(**self.entry)
 
     @cached_property
     def release_gcr(self) -> int:
-        """GCR_CNTL that writes back for the system; it follows a drain."""
+        """GCR_CNTL that writes back for the system; it follows a drain.
+
+        Raises EncodeError for a table whose `release` does not fit `gcr`.
+        """
         return self.gcr.pack(**self.release)
 
     def acquire_gcr(self, k: bool, v: bool) -> int:
-        """GCR_CNTL of a same-agent acquire for reads through K, V or both."""
+        """GCR_CNTL of a same-agent acquire for reads through K, V or both. Raises EncodeError for neither."""
         if not (k or v):
             raise EncodeError(
                 "RL0507",
@@ -348,12 +363,18 @@ class FamilyTable:
         return (self.gcr.pack(**self.scalar) if k else 0) | (self.gcr.pack(**self.vector) if v else 0)
 
     def form(self, name: str, tail: Sequence[int] = (), **values: Value) -> list[int]:
-        """The packet of a form, with the values that differ from use to use."""
+        """The dwords of a form's packet, with the values that differ from use to use.
+
+        Raises EncodeError for a value that does not fit its field and for a field that the packet does not have.
+        """
         shared = self.forms[name]
         return self.packet[shared.packet].pack(tail, **{**shared.values, **values})
 
     def initiator_word(self, *, wave: int, work_items: bool) -> int:
-        """COMPUTE_DISPATCH_INITIATOR for a wave size and the unit of the dimensions."""
+        """COMPUTE_DISPATCH_INITIATOR for a wave of 32 or 64 lanes and the unit of the dimensions.
+
+        Raises EncodeError for a table whose fields do not fit `initiator`.
+        """
         shared = self.work_items if work_items else self.workgroups
         return self.initiator.pack(**{**shared, self.wave32: int(wave == 32)})
 
@@ -369,7 +390,11 @@ class FamilyTable:
         return family_of(self)
 
     def dispatch_operation(self, words: DispatchWords, global_size: Sequence[int], block: Sequence[int]) -> np.void:
-        """One checked OPERATION row; see `dispatch.dispatch_operation`."""
+        """One checked OPERATION row; `global_size` and `block` in work-items, one to three of each.
+
+        Raises EncodeError for a size, an address or a field beyond its limit, UnsupportedKernel for a kernel that needs
+        what a raw dispatch does not supply.
+        """
         from redline.encoders.dispatch import dispatch_operation
 
         return dispatch_operation(self, words, global_size, block)

@@ -2,7 +2,7 @@
 """A GPU agent: its target name, its limits, its memory pools, and what is made on it.
 
 Owns no resource: agents live as long as their runtime. Which pool serves which kind of buffer is decided
-here; allocation itself is `memory.py`.
+here; allocation itself is `memory.py`. Source of the keys and flags: ROCR-Runtime's hsa.h and hsa_ext_amd.h.
 """
 
 from __future__ import annotations
@@ -44,7 +44,10 @@ class Pool:
 
 
 class Agent:
-    """One GPU. `target` is its ISA name (gfx1201), `name` what the vendor calls the board."""
+    """One GPU. `target` is its ISA name (gfx1201), `name` what the vendor calls the board.
+
+    Its text, like each fact that is asked for the first time, raises HsaError when its runtime is closed or refuses.
+    """
 
     def __init__(self, runtime: Runtime, handle: int, cpus: list[int]) -> None:
         self.runtime, self.handle, self._cpus = runtime, handle, cpus
@@ -54,36 +57,42 @@ class Agent:
 
     @cached_property
     def target(self) -> str:
+        """ISA name, such as gfx1201. Raises HsaError when the runtime refuses the first query."""
         return self._text(AgentInfo.HSA_AGENT_INFO_NAME)
 
     @cached_property
     def name(self) -> str:
+        """What the vendor calls the board. Raises HsaError when the runtime refuses the first query."""
         return self._text(AgentInfo.HSA_AMD_AGENT_INFO_PRODUCT_NAME)
 
     @cached_property
     def max_grid(self) -> tuple[int, int, int]:
-        """Most work-items in each dimension of a grid."""
+        """Most work-items in each dimension of a grid. Raises HsaError when the runtime refuses the first query."""
         dims = hsa_dim3_t()
         self._info(AgentInfo.HSA_AGENT_INFO_GRID_MAX_DIM, dims)
         return dims.x, dims.y, dims.z
 
     @cached_property
     def queue_max_size(self) -> int:
-        """Most packets that a queue's ring may hold."""
+        """Most packets that a queue's ring may hold. Raises HsaError when the runtime refuses the first query."""
         return self._u32(AgentInfo.HSA_AGENT_INFO_QUEUE_MAX_SIZE)
 
     @cached_property
     def queue_min_size(self) -> int:
+        """Fewest packets that a queue's ring may hold. Raises HsaError when the runtime refuses the first query."""
         return self._u32(AgentInfo.HSA_AGENT_INFO_QUEUE_MIN_SIZE)
 
     @cached_property
     def pools(self) -> list[Pool]:
-        """Global pools that may be allocated from: the GPU's own, then the host's."""
+        """Global pools that may be allocated from: the GPU's own, then the host's. Raises HsaError as `target` does."""
         host = [pool for cpu in self._cpus for pool in _pools(self.runtime.hsa, cpu, "host")]
         return _pools(self.runtime.hsa, self.handle, "local") + host
 
     def pool(self, owner: str, wanted: PoolFlags, unwanted: PoolFlags) -> Pool:
-        """The first pool of `owner` that has all the wanted flags and none of the unwanted."""
+        """The first pool of `owner` that has all the wanted flags and none of the unwanted.
+
+        Raises HsaError for none.
+        """
         for pool in self.pools:
             if pool.owner == owner and pool.flags & wanted == wanted and not pool.flags & unwanted:
                 return pool
@@ -99,25 +108,34 @@ class Agent:
     # What is made here. Imported late: a program that only lists agents needs neither numpy nor numba.
 
     def allocate(self, nbytes: int, kind: str = "device", *, executable: bool = False) -> Buffer:
-        """`nbytes` bytes of a kind (`memory.KINDS`), visible to this agent. Raises HsaError."""
+        """`nbytes` bytes of a kind (`memory.KINDS`), visible to this agent.
+
+        Raises HsaError for an unknown kind, no byte at all, no such pool, or no room.
+        """
         from redline.hsa.memory import Buffer
 
         return Buffer(self, nbytes, kind, executable=executable)
 
     def queue(self, packets: int = 64) -> Queue:
-        """A queue with a ring of `packets` slots, a power of two. Raises HsaError."""
+        """A queue with a ring of `packets` slots.
+
+        Raises HsaError for a number that is no power of two in the limits.
+        """
         from redline.hsa.queue import Queue
 
         return Queue(self, packets)
 
     def signal(self, initial: int = 1) -> Signal:
-        """A signal that starts with this value. Raises HsaError."""
+        """A signal that starts with this value. Raises HsaError when the runtime makes none."""
         from redline.hsa.signal import Signal
 
         return Signal(self, initial)
 
     def load(self, code: bytes) -> LoadedCode:
-        """Load a code object. Raises CodeObjectError for one that this agent cannot take."""
+        """Load a code object.
+
+        Raises CodeObjectError for one that this agent cannot take, HsaError for another failure.
+        """
         from redline.hsa.code_object import LoadedCode
 
         return LoadedCode(self, code)

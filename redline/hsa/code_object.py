@@ -2,7 +2,8 @@
 """A code object loaded into an agent: kernel objects by name.
 
 The runtime's loader does the loading. Nothing is read from the kernel descriptors here: what a kernel needs
-was read from the ELF by `radiowave`, and the 64 bytes at a kernel object are never read through the host.
+was read from the ELF by `radiowave`, and the 64 bytes at a kernel object are never read through the host. Source of
+calls and symbol queries: ROCR-Runtime's hsa.h.
 """
 
 from __future__ import annotations
@@ -42,7 +43,10 @@ _BAD_BYTES = frozenset(
 
 
 class LoadedCode(Handle):
-    """One frozen executable with one code object in it."""
+    """One frozen executable with one code object in it.
+
+    Raises CodeObjectError for bytes that the runtime's loader cannot use on the agent, HsaError for another failure.
+    """
 
     def __init__(self, agent: Agent, code: bytes) -> None:
         super().__init__(agent.runtime)
@@ -57,12 +61,15 @@ class LoadedCode(Handle):
             raise
 
     def kernel_object(self, name: str) -> int:
-        """Device address of the descriptor of kernel `name` (a name that ends in .kd is the symbol's own)."""
+        """Device address of the descriptor of kernel `name` (a name that ends in .kd is the symbol's own).
+
+        Raises HsaError for a name that the code object does not have, and on a closed runtime.
+        """
         symbol_name = name if name.endswith(DESCRIPTOR_SUFFIX) else name + DESCRIPTOR_SUFFIX
         return self._symbol_u64(symbol_name, SymbolInfo.HSA_EXECUTABLE_SYMBOL_INFO_KERNEL_OBJECT)
 
     def variable_address(self, name: str) -> int:
-        """Device address of a module's variable."""
+        """Device address of a module's variable. Raises HsaError for a name that the code object does not have."""
         return self._symbol_u64(name, SymbolInfo.HSA_EXECUTABLE_SYMBOL_INFO_VARIABLE_ADDRESS)
 
     def _make_reader(self, held: Array[c_char]) -> int:

@@ -224,7 +224,7 @@ def search_library() -> tuple[ctypes.CDLL | None, list[Attempt]]:
         try:
             library = ctypes.CDLL(place)
         except OSError as error:
-            attempts.append(Attempt(place, str(error)))
+            attempts.append(Attempt(place, str(error).removeprefix(f"{place}: ")))
             continue
         attempts.append(Attempt(place, "loaded"))
         return library, attempts

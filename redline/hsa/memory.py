@@ -3,7 +3,8 @@
 
 `write` and `read` are runtime copies: the host never stores through a PCIe BAR, where a store needs flushes
 that only the driver knows. `view` is memory in place, so it exists only for the kinds that live in host
-memory. Knows nothing of the caches in front of a kind; `redline/fences.py` does.
+memory. Knows nothing of the caches in front of a kind; `redline/fences.py` does. Source of pools, flags and pointer
+types: ROCR-Runtime's hsa_ext_amd.h.
 """
 
 from __future__ import annotations
@@ -57,7 +58,10 @@ KINDS: dict[str, Kind] = {
 
 
 class Buffer(Handle):
-    """`nbytes` of memory that the agent may read and write, from `address` on."""
+    """`nbytes` bytes of memory that the agent may read and write, from the byte address `address` on.
+
+    Raises HsaError when it is made of an unknown kind, of no bytes, without such a pool or without room.
+    """
 
     def __init__(self, agent: Agent, nbytes: int, kind: str, *, executable: bool = False) -> None:
         super().__init__(agent.runtime)
@@ -84,14 +88,20 @@ class Buffer(Handle):
         return f"<Buffer {self.kind}, {self.nbytes} bytes at {self.address:#x} on {self.agent.target}>"
 
     def write(self, data: Any, offset: int = 0) -> None:
-        """Copy `data` (bytes or an array) to `offset`, through the runtime."""
+        """Copy `data` (bytes or an array) to byte `offset`, through the runtime.
+
+        Raises HsaError outside the buffer, when it is closed, and when the runtime's copy fails.
+        """
         source = np.frombuffer(data, np.uint8) if not isinstance(data, np.ndarray) else _flat_bytes(data)
         self._check_range("write", offset, source.nbytes)
         if source.nbytes:
             self.runtime.hsa.check("hsa_memory_copy", self.address + offset, source.ctypes.data, source.nbytes)
 
     def read(self, dtype: DTypeLike = np.uint8, offset: int = 0, count: int | None = None) -> NDArray[Any]:
-        """A copy of `count` items from `offset` on (default: all that fit), through the runtime."""
+        """A flat copy of `count` items from byte `offset` on (default: all that fit), through the runtime.
+
+        Raises HsaError outside the buffer, when it is closed, and when the runtime's copy fails.
+        """
         item = np.dtype(dtype)
         if count is None:
             count = max(0, self.nbytes - offset) // item.itemsize
@@ -102,7 +112,10 @@ class Buffer(Handle):
         return result
 
     def view(self, dtype: DTypeLike = np.uint8) -> NDArray[Any]:
-        """The memory itself as an array; it must not outlive the buffer."""
+        """The memory itself as a flat array; it must not outlive the buffer.
+
+        Raises HsaError for a kind that the host must not touch in place, and for a closed buffer.
+        """
         if not self._kind.host_visible:
             raise HsaError(
                 "RL0905",
@@ -145,7 +158,7 @@ def _flat_bytes(array: NDArray[Any]) -> NDArray[np.uint8]:
 
 @dataclass(frozen=True)
 class PointerInfo:
-    """What the runtime knows about an address."""
+    """What the runtime knows about an address: the allocation's kind, first byte, size in bytes, agent, pool flags."""
 
     type: PointerType
     base: int  # where agents see the allocation
@@ -155,7 +168,10 @@ class PointerInfo:
 
 
 def pointer_info(runtime: Runtime, address: int) -> PointerInfo:
-    """Ask the runtime which allocation holds `address`; type UNKNOWN when none does, or one of a newer kind."""
+    """Ask the runtime which allocation holds the byte at `address`; type UNKNOWN for none, or one of a newer kind.
+
+    Raises HsaError when the runtime is closed or refuses the query.
+    """
     info = hsa_amd_pointer_info_t(size=sizeof(hsa_amd_pointer_info_t))
     runtime.require_open()
     runtime.hsa.check("hsa_amd_pointer_info", address, byref(info), None, None, None)

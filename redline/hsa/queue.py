@@ -4,7 +4,8 @@
 Free space is checked for the whole batch before the write index moves, so a refused batch leaves no hole. A
 queue error poisons the queue: `check`, and with it every wait that polls it and every later submit, raises
 `QueueFailed`. What a packet means is the caller's business (`redline/encoders/aql.py`); the order of the
-stores is `publish.py`'s.
+stores is `publish.py`'s. Source of the protocol: the HSA Runtime specification's user mode queues, and ROCR-Runtime's
+hsa.h.
 """
 
 from __future__ import annotations
@@ -53,7 +54,10 @@ class _Failure:
 
 
 class Queue(Handle):
-    """One ring of `packets` slots (a power of two) on one agent. Any thread may call its methods."""
+    """One ring of `packets` slots (a power of two) on one agent. Any thread may call its methods.
+
+    Raises HsaError for a number of packets that the agent's limits do not allow, or when the runtime makes no queue.
+    """
 
     def __init__(self, agent: Agent, packets: int = 64) -> None:
         super().__init__(agent.runtime)
@@ -90,8 +94,10 @@ class Queue(Handle):
     def submit(self, packets: NDArray[np.uint32], *, timeout_s: float = 1.0, describe: Describe | None = None) -> int:
         """Publish `packets` (n rows of 16 words) as one batch; the index of the last.
 
-        Waits at most `timeout_s` for free slots. `describe` names a packet of the batch should the queue
-        fail.
+        Waits at most `timeout_s` seconds for free slots. `describe` names a packet of the batch should the queue
+        fail. Raises HsaError for packets of another shape or more than the ring holds and for a closed queue,
+        ReplayTimeout when the ring stays full, QueueFailed when the device has stopped the queue. Nothing was
+        published then.
         """
         batch = self._checked_batch(packets)
         with self._lock:
@@ -107,7 +113,7 @@ class Queue(Handle):
         return last
 
     def check(self) -> None:
-        """Raise `QueueFailed` if the device has reported an error."""
+        """Raise `QueueFailed` if the device has reported an error, `HsaError` if the queue or its runtime is closed."""
         self.runtime.require_open()
         if self._failure is not None:
             raise self._failed(self._failure) from self._failure.cause
@@ -125,7 +131,10 @@ class Queue(Handle):
         return int(self.runtime.hsa.call("hsa_queue_load_write_index_relaxed", self.address))
 
     def memory_fault(self, agent: int, address: int) -> None:
-        """The runtime reported a memory fault of `agent`; it does not say whose, so all its queues fail."""
+        """The runtime reported a memory fault of `agent`; it does not say whose, so all its queues fail.
+
+        `address` is the byte address that the event names.
+        """
         if agent == self.agent.handle:
             self._fail(Status.HSA_STATUS_ERROR_MEMORY_FAULT, f"memory fault at {address:#x}")
 
@@ -156,7 +165,8 @@ class Queue(Handle):
             where=f"queue {self.id} on {self.agent.target}, {at}",
             seen=status_text(failure.status) + (f": {failure.detail}" if failure.detail else ""),
             allowed="HSA_STATUS_SUCCESS (0x0)",
-            do="close the replay (or this queue) and what waits on it, and make a new one; nothing pending will finish",
+            do="close the replay and instantiate again (a queue of your own: close it, make a new one);"
+            " nothing pending will finish",
         )
 
     def _describe(self, index: int) -> str:

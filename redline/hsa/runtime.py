@@ -10,6 +10,8 @@ the runtime's memory-fault event: without a listener ROCr ends the process, with
 Nothing here survives a fork: neither a software device's threads nor a process's mapping of the GPU are in the child.
 There every use is refused and every close does nothing; open a device in the child, or start it with "spawn". The
 real runtime can be used by the process that opened it alone.
+
+Source of calls, keys and events: ROCR-Runtime's hsa.h and hsa_ext_amd.h.
 """
 
 from __future__ import annotations
@@ -55,7 +57,10 @@ _numbers = itertools.count()
 
 
 class Runtime:
-    """Agents of one HSA runtime. A context manager; closing it takes every resource made from it along."""
+    """Agents of one HSA runtime. A context manager; closing it takes every resource made from it along.
+
+    The end of its `with` raises what `close` raises, HsaError.
+    """
 
     def __init__(self, hsa: Hsa) -> None:
         """`hsa` is initialised already; `of_table`, `real` and `sim` see to that."""
@@ -73,7 +78,7 @@ class Runtime:
 
     @classmethod
     def real(cls) -> Runtime:
-        """The machine's HSA runtime; HsaError says where it was looked for, or why there is no device."""
+        """The machine's HSA runtime. Raises HsaError that says where it was looked for, or why there is no device."""
         global _real, _real_listener
         if _real_is_the_parents:
             raise _inherited("real", "start the process with the multiprocessing method spawn")
@@ -89,14 +94,21 @@ class Runtime:
 
     @classmethod
     def sim(cls, target: str) -> Runtime:
-        """A software device of one target, below its own HSA table."""
+        """A software device of one target, below its own HSA table.
+
+        Raises UnsupportedTarget for a target outside the list, radiowave's ToolchainError without a disassembler,
+        HsaError when it does not start.
+        """
         from redline.sim.runtime import open_sim
 
         return cls.of_table(open_sim(target))
 
     @classmethod
     def of_table(cls, table: RuntimeTable) -> Runtime:
-        """Initialise the runtime behind `table`, and shut it down at `close`."""
+        """Initialise the runtime behind `table`, and shut it down at `close`.
+
+        Raises HsaError when it does not start.
+        """
         hsa = Hsa(table)
         hsa.check("hsa_init")
         runtime = cls(hsa)
@@ -108,7 +120,7 @@ class Runtime:
         return runtime
 
     def agents(self) -> list[Agent]:
-        """The GPU agents, in the runtime's order."""
+        """The GPU agents, in the runtime's order. Raises HsaError when the runtime is closed or refuses the query."""
         self.require_open()
         handles = self.hsa.visited("hsa_iterate_agents", AGENT_CALLBACK)
         cpus = [agent for agent in handles if device_type(self.hsa, agent) == DeviceType.HSA_DEVICE_TYPE_CPU]
@@ -123,14 +135,17 @@ class Runtime:
         return self.hsa.table.fault_text()
 
     def ticks_per_second(self) -> int:
-        """Frequency of the clock that wait hints and timestamps count in."""
+        """Frequency of the clock that wait hints and timestamps count in, in Hz.
+
+        Raises HsaError when it is not told.
+        """
         frequency = c_uint64()
         key = SystemInfo.HSA_SYSTEM_INFO_TIMESTAMP_FREQUENCY
         self.hsa.check("hsa_system_get_info", key, byref(frequency))
         return frequency.value
 
     def require_open(self) -> None:
-        """Refuse the use of a closed runtime, and of one that a parent process opened."""
+        """Refuse the use of a closed runtime, and of one that a parent process opened: raises HsaError."""
         if self._is_the_parents:
             raise _inherited(self.hsa.table.kind, "open a device in this process")
         if self.closed:
@@ -154,7 +169,7 @@ class Runtime:
     def close(self) -> None:
         """Release everything that was made here and is still open, queues first; shut a software device down.
 
-        The real runtime keeps its one reference. A resource that the runtime does not give back is an HsaError; a
+        The real runtime keeps its one reference. Raises HsaError for a resource that the runtime does not give back; a
         queue that does not end keeps all memory allocated, for what it runs may still write there.
         """
         if self.closed:

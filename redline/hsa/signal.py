@@ -2,7 +2,8 @@
 """A signal: one 64-bit value that host and device see, and a wait that always ends.
 
 HSA waits may return early and with the condition unmet, so every wait loops on the value. Between slices a
-wait calls `poll`, which raises when the device can no longer get there (`Queue.check`).
+wait calls `poll`, which raises when the device can no longer get there (`Queue.check`). Source of signals and memory
+orders: the HSA Runtime specification, and ROCR-Runtime's hsa.h.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ SLICE_SECONDS = 0.01  # how late a wait may notice that its queue failed
 
 
 class Signal(Handle):
-    """`store`, `load`, and a wait with a deadline."""
+    """A 64-bit value: `store`, `load`, and a wait with a deadline. Raises HsaError when the runtime makes none."""
 
     def __init__(self, agent: Agent, initial: int = 1) -> None:
         super().__init__(agent.runtime)
@@ -37,17 +38,20 @@ class Signal(Handle):
         return f"<Signal {self.handle:#x}>"
 
     def store(self, value: int) -> None:
-        """Store with system release."""
+        """Store with system release. Raises HsaError on a closed runtime."""
         self.runtime.require_open()
         self.runtime.hsa.call("hsa_signal_store_screlease", self.handle, value)
 
     def load(self) -> int:
-        """Load with system acquire."""
+        """Load with system acquire. Raises HsaError on a closed runtime."""
         self.runtime.require_open()
         return int(self.runtime.hsa.call("hsa_signal_load_scacquire", self.handle))
 
     def wait_below(self, limit: int, timeout_s: float, poll: Callable[[], None] | None = None) -> int:
-        """Wait until the value is below `limit` and return it; `ReplayTimeout` after `timeout_s` seconds."""
+        """Wait until the value is below `limit` and return it.
+
+        Raises ReplayTimeout after `timeout_s` seconds, what `poll` raises, and HsaError on a closed runtime.
+        """
         started = time.monotonic()
         while True:
             left = timeout_s - (time.monotonic() - started)
@@ -82,5 +86,6 @@ class Signal(Handle):
             where=f"wait for signal {self.handle:#x}",
             seen=f"value {seen} after {after:g} s",
             allowed=f"a value below {limit}",
-            do="the work is in flight: wait again with a longer timeout, or close the queue to abandon it",
+            do="the work is in flight: wait again with a longer timeout; or close the queue to abandon it,"
+            " or the replay and instantiate again",
         )

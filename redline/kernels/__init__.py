@@ -27,7 +27,9 @@ from redline.kernels.specs import SPECS as SPECS
 from redline.kernels.specs import Argument as Argument
 from redline.kernels.specs import Spec as Spec
 
+#: The names of the example kernels, in the order of `SPECS`.
 NAMES: tuple[str, ...] = tuple(SPECS)
+#: One target of each family: what `build_all`, the demo and the tests compile for by default.
 DEMO_TARGETS: tuple[str, ...] = ("gfx1010", "gfx1030", "gfx1100", "gfx1151", "gfx1201")
 
 Progress = Callable[[int, int], None]
@@ -36,14 +38,17 @@ __all__ = ["DEMO_TARGETS", "NAMES", "SPECS", "Argument", "Spec", "build", "build
 
 
 def source(name: str) -> Path:
-    """The kernel's LLVM IR file in the installed package."""
+    """The kernel's LLVM IR file in the installed package. Raises KeyError for a name that is not in `NAMES`."""
     if name not in SPECS:
         raise KeyError(f"no example kernel is named {name!r}; there are: {', '.join(NAMES)}")
     return Path(__file__).with_name(f"{name}.ll")
 
 
 def build(name: str, target: str, wave: int = 32) -> bytes:
-    """The kernel's linked code object, from the cache or freshly compiled."""
+    """The kernel's linked code object, from the cache or freshly compiled. `wave` is 32 or 64 lanes.
+
+    Raises as `build_all` does: KeyError, and radiowave's UnsupportedTarget, ToolchainError, LinkError, CodeObjectError.
+    """
     return build_all([target], waves=[wave], names=[name])[name, target, wave]
 
 
@@ -56,7 +61,9 @@ def build_all(
 ) -> dict[tuple[str, str, int], bytes]:
     """The code objects of many kernels by (name, target, wave), what the cache lacks compiled in one child.
 
-    `progress(done, total)` is called as objects become ready.
+    `waves` are 32 and 64 lanes. `progress(done, total)` is called as objects become ready. Raises KeyError for an
+    unknown kernel; radiowave's UnsupportedTarget for an unknown target or wave size, ToolchainError when the compiler
+    fails, LinkError or CodeObjectError when its object cannot be linked.
     """
     wanted = [(name, target, wave) for target in targets for wave in waves for name in names]
     jobs = {key: radiowave.CompileJob(_text(key[0]), key[1], key[2], label=str(source(key[0]))) for key in wanted}

@@ -38,10 +38,10 @@ class Argument:
 class Spec:
     """One kernel as its users see it.
 
-    `block` is the only workgroup it may be launched with, None when any serves. `tiles` names for x, y and
-    z the scalar argument that sizes the grid and the elements of it that one workgroup covers; None leaves
-    the dimension to the caller (rows, batches, the box itself). `partial`: partial workgroups are legal.
-    `tolerance` is 0 for kernels whose result is fixed to the bit on every target.
+    `block` is the only workgroup it may be launched with, in work-items, None when any serves. `tiles` names for x, y
+    and z the scalar argument that sizes the grid and the elements of it that one workgroup covers; None leaves the
+    dimension to the caller (rows, batches, the box itself). `partial`: partial workgroups are legal. `tolerance` is 0
+    for kernels whose result is fixed to the bit on every target.
     """
 
     name: str
@@ -202,4 +202,5 @@ _LIST = (
     ),
 )
 
+#: Every example kernel by name: arguments, workgroup in work-items, exactness.
 SPECS: dict[str, Spec] = {spec.name: spec for spec in _LIST}

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+import redline as rl
 from redline import kernels
 from redline.cli import main
 from redline.encoders import FAMILIES, Pm4Stream, family_for
@@ -156,6 +157,25 @@ def test_a_launch_is_compared_with_a_code_object(tmp_path: Path, capsys: pytest.
         assert main([*arguments, *right[:i], wrong, *right[i + 1 :]]) == 1
     assert main([*arguments, *right, "--dynamic-lds", "512"]) == 1
     assert "LDS_SIZE 0, not 1" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("launches", [1, 2])
+def test_words_without_addresses_say_what_to_leave_out(
+    launches: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A program holds 0 where a replay puts addresses: no entry compares them, an entry says so."""
+    code = kernels.build("saxpy", "gfx1201")
+    graph = rl.Graph()
+    y = graph.buffer("y", 4096, role="inout")
+    for _ in range(launches):
+        arguments = [rl.update(y), rl.read(y), 2.0, 1024]
+        graph.launch(rl.load(code)["saxpy"], global_size=512, block=128, args=arguments)
+    (tmp_path / "k.co").write_bytes(code)
+    file = written(tmp_path / "ib", graph.compile().program.words.tolist())
+    command = ["lint", file, "--target", "gfx1201", "--object", str(tmp_path / "k.co"), "--kernel", "saxpy"]
+    assert main([*command, "--global-size", "512", "--block", "128"]) == 0
+    assert main([*command, "--entry", "0x7f0012345600"]) == 1
+    assert "0x0 is an address not filled in yet: give no entry" in capsys.readouterr().out
 
 
 USAGE: list[tuple[list[str], str]] = [

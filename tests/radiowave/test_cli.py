@@ -37,13 +37,42 @@ def built(globals_object: bytes, tmp_path: Path) -> Path:
 
 
 def test_compile_writes_the_object(source: Path, globals_object: bytes, capsys: pytest.CaptureFixture[str]) -> None:
-    """Folders are made, the object is the library's, and the output says what was built."""
-    output = source.parent / "new" / "out.hsaco"
+    """The object is the library's, and the output says what was built."""
+    output = source.parent / "out.hsaco"
     assert main(["compile", str(source), "--target", "gfx1201", "-o", str(output)]) == 0
     assert output.read_bytes() == globals_object
     printed = capsys.readouterr().out
     assert "gfx1201  one, two" in printed
     assert CodeObject.parse(globals_object).sha256 in printed
+
+
+def test_compile_makes_no_folders(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A mistyped folder is refused before LLVM starts, by its name."""
+    output = source.parent / "new" / "out.hsaco"
+    assert main(["compile", str(source), "--target", "gfx1201", "-o", str(output)]) == 2
+    assert capsys.readouterr().err == f"radiowave: {output}: the folder {output.parent} does not exist; make it first\n"
+    assert not output.parent.exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("define void @f(ptr %p) { ret void }", "but @f"),
+        ('define float @"g h"(float %x) {\n ret float %x }\ndefine void @f.1() { ret void }', 'but @"g h", @f.1'),
+        ("@x = addrspace(1) global i32 1", "but no function at all"),
+    ],
+)
+def test_a_source_without_kernels_is_refused(
+    text: str, seen: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What the functions are called, and what to write; nothing is written."""
+    source, output = tmp_path / "f.ll", tmp_path / "f.co"
+    source.write_text(text)
+    assert main(["compile", str(source), "--target", "gfx1201", "-o", str(output)]) == 1
+    error = capsys.readouterr().err
+    assert f"RW0108 {source}: no function with the calling convention amdgpu_kernel, {seen}; allowed: " in error
+    assert "do: write `define amdgpu_kernel void @" in error
+    assert not output.exists()
 
 
 def test_compile_options_reach_the_compiler(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -282,10 +311,14 @@ def test_tools(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.C
     assert tools["disassembler"].path
     assert "LLVM" in tools["disassembler"].version
     assert (tools["hipcc"].path, tools["hipcc"].version) == (str(program), "HIP version: 7.0")
+    assert tools["hipcc"].found == f"$HIPCC: {program}"
     assert tools["clang"].path is None
     assert tools["clang"].looked == (f"$RADIOWAVE_CLANG: {tmp_path / 'absent'}",)
     assert main(["tools"]) == 0
-    assert f"looked at $RADIOWAVE_CLANG: {tmp_path / 'absent'}" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert f"looked at $RADIOWAVE_CLANG: {tmp_path / 'absent'}" in printed
+    assert f"found as $HIPCC: {program}" in printed
+    assert printed.count("looked at") == 1
 
 
 def test_tools_without_a_disassembler(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

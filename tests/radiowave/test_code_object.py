@@ -192,7 +192,7 @@ def _segment(index: int, at: int, layout: str, value: int) -> Callable[[bytes], 
 
 REFUSED: list[tuple[str, Callable[[bytes], bytes], str, str]] = [
     ("empty", lambda data: b"", "RW0301", "bytes none"),
-    ("text", lambda data: b"define void @f()", "RW0301", "bytes 64 65 66 69"),
+    ("text", lambda data: b"define void @f()", "RW0301", 'this is text: "define void @f()"'),
     ("bundle", lambda data: b"__CLANG_OFFLOAD_BUNDLE__" + data, "RW0312", "clang offload bundle"),
     (
         "compressed",
