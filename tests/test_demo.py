@@ -12,6 +12,7 @@ import pytest
 
 import redline as rl
 from redline import cli, demo, kernels
+from redline.sim import arena
 
 
 @pytest.mark.parametrize("target", kernels.DEMO_TARGETS)
@@ -107,6 +108,7 @@ def test_doctor_says_what_was_found_and_where_it_looked(capsys: pytest.CaptureFi
     tools = {tool["name"]: tool for tool in printed["tools"]}
     assert tools["disassembler"]["path"]
     assert all(tool["looked"] or tool["path"] for tool in tools.values())
+    assert printed["software_device"]["memory_bytes"] == arena.arena_bytes()
     assert printed["gpu"]["agents"] or printed["gpu"]["off"]
     assert cli.main(["doctor"]) == 0
     text = capsys.readouterr().out

@@ -66,8 +66,8 @@ class SimRuntime:
         # Another user of the hardware queue may change its registers between two buffers: with this set, all
         # of them are unset then, and a stream that assumes anything at its start faults.
         self.forgetful_queues = False
+        self.memory = Memory()  # first: it may be refused, and a back end has a process to end
         self.backend: Backend = _executor(target) if backend is None else backend
-        self.memory = Memory()
         self.signals = Signals(self.memory)
         self.trace: deque[Executed] = deque(maxlen=TRACED_PACKETS)
         self.errors: list[BaseException] = []  # what raised inside a callback: bugs of this device
