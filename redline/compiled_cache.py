@@ -2,9 +2,9 @@
 """What numba keeps of our compiled functions: a place that can be written, and no file that cannot be read.
 
 numba refuses to import a cached function without a writable place, as in a container with a read-only package and no
-home; and it ends with EOFError or worse where a file was cut short by a full disk or an unfinished copy. Other bytes of
-the right length inside a file are not noticed. Runs before anything imports numba; imports only the standard library and
-changes nothing that is already set.
+home; and it ends with EOFError or worse where a file was cut short by a full disk or an unfinished copy. Does not
+notice other bytes of the right length inside a file. Runs before anything imports numba; imports only the standard
+library and changes nothing that is already set.
 """
 
 from __future__ import annotations

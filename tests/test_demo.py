@@ -20,7 +20,9 @@ from redline.sim import arena
 def test_the_demo_is_bit_exact(target: str, wave: int) -> None:
     """Two layers, at least 24 launches of at least eight kernels, eight tokens, on every target and wave size."""
     with rl.open(f"sim:{target}") as device:
+        assert device.approximate == ()
         result = demo.run(device, wave)
+        assert device.approximate == result.approximate_instructions
     assert result.mismatch == ""
     assert result.exact
     assert result.launches >= 24
@@ -29,6 +31,7 @@ def test_the_demo_is_bit_exact(target: str, wave: int) -> None:
     assert result.minimal.drains < result.full.drains == result.launches - 1
     assert result.minimal.dwords < result.full.dwords
     assert set(result.approximate) == {"rmsnorm", "softmax"}
+    assert {"v_rsq_f32", "v_exp_f32"} <= set(result.approximate_instructions)
 
 
 def test_the_demo_as_json(capsys: pytest.CaptureFixture[str]) -> None:

@@ -75,6 +75,7 @@ class RuntimeTable:
     addresses: Mapping[str, int]
     keep: object = None
     fault_text: Callable[[], str] = field(default=lambda: "")
+    approximate: Callable[[], tuple[str, ...]] = field(default=lambda: ())
     device: object = None  # what is behind a software device's table, for tests
 
 
@@ -154,6 +155,7 @@ def callback_table(
     *,
     remember: Callable[[BaseException], None],
     fault_text: Callable[[], str] = lambda: "",
+    approximate: Callable[[], tuple[str, ...]] = lambda: (),
     device: object = None,
 ) -> RuntimeTable:
     """A table of Python functions behind C addresses, each through `guarded`."""
@@ -162,7 +164,7 @@ def callback_table(
         for name, function in functions.items()
     ]
     addresses = {name: _address(callback) for name, callback in zip(functions, callbacks, strict=True)}
-    return RuntimeTable(kind, addresses, callbacks, fault_text, device)
+    return RuntimeTable(kind, addresses, callbacks, fault_text, approximate, device)
 
 
 #: Ctrl-C pressed while a callback ran: Python raises it in the main thread, inside whatever it is doing there.
