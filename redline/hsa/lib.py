@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from radiowave import rocm
 from redline.errors import HsaError
 from redline.hsa.abi import Status, status_text
 
@@ -234,12 +235,8 @@ def search_library() -> tuple[ctypes.CDLL | None, list[Attempt]]:
 
 
 def _places() -> list[str]:
-    """$ROCM_PATH first, then the ROCm Core SDK's layout (from 7.14), the older one, the loader's own path."""
-    roots = [Path("/opt/rocm/core/lib"), Path("/opt/rocm/lib")]
-    rocm_path = os.environ.get("ROCM_PATH")
-    if rocm_path:
-        roots.insert(0, Path(rocm_path) / "lib")
-    return [str(root / LIBRARY_NAME) for root in roots] + [LIBRARY_NAME]
+    """In ROCm's folders, then on the loader's own path."""
+    return [*rocm.places(f"lib/{LIBRARY_NAME}"), LIBRARY_NAME]
 
 
 def load_real_table() -> RuntimeTable:
