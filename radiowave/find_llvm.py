@@ -12,6 +12,8 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from radiowave import rocm
+
 CHOICE = "RADIOWAVE_LIBLLVM"
 
 # The newest LLVM first; 19 is the first that knows every target of ours but gfx1152 and gfx1153.
@@ -50,9 +52,7 @@ def _wheel() -> Iterator[Place]:
 
 
 def _rocm() -> Iterator[Place]:
-    roots = [os.environ[name] for name in ("ROCM_PATH", "ROCM_HOME") if os.environ.get(name)]
-    for root in dict.fromkeys([*roots, "/opt/rocm/core", "/opt/rocm"]):
-        pattern = os.path.join(root, "lib/llvm/lib/libLLVM*.so*")
+    for pattern in rocm.places("lib/llvm/lib/libLLVM*.so*"):
         for library in sorted(glob.glob(pattern)) or [pattern]:
             yield Place("ROCm", library)
 

@@ -14,15 +14,13 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from radiowave import rocm
 from radiowave.child import command, environment
 from radiowave.disassemble import Disassembler
 from radiowave.errors import ToolchainError
 from radiowave.find_llvm import SYSTEM_VERSIONS, places
 
 SECONDS = 30.0
-
-# Layouts of ROCm: the Core SDK from 7.14 on, then the older ones.
-_ROCM_ROOTS = ("/opt/rocm/core", "/opt/rocm/core-7.14", "/opt/rocm")
 
 
 @dataclass(frozen=True)
@@ -67,18 +65,13 @@ def _llvmlite() -> Tool:
 
 def _clang() -> Tool:
     names = [f"clang-{version}" for version in SYSTEM_VERSIONS]
-    rocm = [os.path.join(root, "lib/llvm/bin/clang") for root in _rocm_roots()]
-    return _program("clang", "compiles HIP and OpenCL sources; not needed here", "RADIOWAVE_CLANG", rocm, names)
+    purpose = "compiles HIP and OpenCL sources; not needed here"
+    return _program("clang", purpose, "RADIOWAVE_CLANG", rocm.places("lib/llvm/bin/clang"), names)
 
 
 def _hipcc() -> Tool:
-    rocm = [os.path.join(root, "bin/hipcc") for root in _rocm_roots()]
-    return _program("hipcc", "ROCm's compiler driver; not needed here", "HIPCC", rocm, ["hipcc"])
-
-
-def _rocm_roots() -> list[str]:
-    chosen = os.environ.get("ROCM_PATH")
-    return list(dict.fromkeys([*([chosen] if chosen else []), *_ROCM_ROOTS]))
+    purpose = "ROCm's compiler driver; not needed here"
+    return _program("hipcc", purpose, "HIPCC", rocm.places("bin/hipcc"), ["hipcc"])
 
 
 def _program(name: str, purpose: str, variable: str, paths: Sequence[str], names: Sequence[str]) -> Tool:

@@ -67,6 +67,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 compiled_cache.provide(__path__[0])
+compiled_cache.remove_damaged(__path__[0])
 
 _HOMES = {
     "ranges": ("Access", "Buffer", "View", "access", "read", "update", "write"),

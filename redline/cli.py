@@ -167,9 +167,11 @@ def _print_results(results: Sequence[Result]) -> None:
         if r.mismatch:
             console.print(f"{r.target}: {r.mismatch}", markup=False)
     approximate = sorted({name for r in results for name in r.approximate})
+    ran = sorted({name for r in results for name in r.approximate_instructions})
+    instructions = f"instructions ({', '.join(ran)})" if ran else "instructions"
     console.print(
         f'fences="full": drains, acquires, dwords of a second lowering. {", ".join(approximate)} use approximate'
-        " instructions (v_rsq_f32, v_exp_f32): computed here as correctly rounded and compared bit for bit;"
+        f" {instructions}: computed here as correctly rounded and compared bit for bit;"
         " hardware may differ within the tolerance stated in redline.kernels.",
         markup=False,
         highlight=False,

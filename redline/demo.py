@@ -53,7 +53,8 @@ class Result:
     tokens: tuple[int, ...]
     exact: bool
     mismatch: str
-    approximate: tuple[str, ...]
+    approximate: tuple[str, ...]  # kernels
+    approximate_instructions: tuple[str, ...]  # what these and other kernels ran of them, on a software device
 
     def as_json(self) -> dict[str, Any]:
         """Plain data for `--json`."""
@@ -116,6 +117,7 @@ def run(device: Device, wave: int = 32, tokens: int = decode.TOKENS, progress: P
         exact=not mismatch,
         mismatch=mismatch,
         approximate=tuple(name for name in sorted(loaded) if not kernels.SPECS[name].exact),
+        approximate_instructions=device.approximate,
     )
 
 

@@ -163,6 +163,16 @@ class Device:
         """
         return self.agent.target
 
+    @property
+    def approximate(self) -> tuple[str, ...]:
+        """Instructions run so far whose results the software device rounds and a GPU only approximates.
+
+        A result that depends on one of them is outside every bit-exact claim: v_rcp, v_rsq, v_sqrt, v_exp, v_log,
+        v_sin, v_cos and the float dot products. Division as LLVM builds it from v_rcp is exact all the same. A GPU
+        reports none.
+        """
+        return self.runtime.approximate()
+
     def buffer(self, nbytes: int, kind: Kind = "device") -> DeviceBuffer:
         """Allocate `nbytes` bytes of memory of a kind: device, host, fine or uncached.
 

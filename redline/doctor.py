@@ -17,6 +17,7 @@ import radiowave
 from . import __version__
 from .encoders import FAMILIES
 from .errors import HsaError
+from .sim import arena
 
 PACKAGES = ("numba", "numpy", "llvmlite", "pyelftools", "msgpack", "rich", "rocm-llvm-python")
 
@@ -31,6 +32,7 @@ def report() -> dict[str, Any]:
         "packages": {name: _version(name) for name in PACKAGES},
         "targets": {table.name: list(table.targets) for table in FAMILIES},
         "tools": [asdict(tool) for tool in radiowave.find_tools()],
+        "software_device": _software_device(),
         "gpu": _gpu(),
     }
 
@@ -51,6 +53,15 @@ def _version(package: str) -> str | None:
         return version(package)
     except PackageNotFoundError:
         return None
+
+
+def _software_device() -> dict[str, Any]:
+    """How much memory a new one has, and why it is less than usual."""
+    limit = arena.address_space_limit()
+    return {
+        "memory_bytes": arena.arena_bytes(),
+        "address_space": "unlimited" if limit is None else f"limited to {limit} bytes (ulimit -v)",
+    }
 
 
 def _gpu() -> dict[str, Any]:

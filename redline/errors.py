@@ -126,6 +126,7 @@ CODES: dict[str, str] = {
     "RL0911": "not a device name",
     "RL0912": "a timeout that is not a number of seconds",
     "RL0913": "a runtime that another process opened",
+    "RL0914": "no address space for a software device",
     "RL1001": "the device reported an error and stopped the queue",
     "RL1101": "a wait for a signal ended before the device did",
     "RL1102": "a queue's ring stayed full",

@@ -18,6 +18,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
+from .encoders.limits import BLOCK_LIMIT
 from .errors import CodeObjectError, RecordError, UnsupportedKernel, UnsupportedTarget
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ class Kernel:
     entry_offset: int
     arguments: tuple[Argument, ...]
     code_sha256: str
-    max_workgroup: int = 1024
+    max_workgroup: int = BLOCK_LIMIT
     required_block: tuple[int, int, int] | None = None
     uniform_workgroups: bool = False
     kernarg_align: int = 8

@@ -22,7 +22,8 @@ Role: TypeAlias = Literal["internal", "in", "out", "inout"]
 KINDS: Final = ("device", "host", "fine", "uncached")
 ROLES: Final = ("internal", "in", "out", "inout")
 
-#: Device addresses stay below 2^48, so no buffer can be larger.
+#: Device addresses stay below this, so no buffer can be larger. `encoders/limits.py` states it for words: neither layer
+#: may import the other, and a test compares the two.
 MAX_BYTES: Final = 1 << 48
 
 

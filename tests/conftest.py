@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+import redline as rl
 
 # A registry of kernels: imported by its test under one name; as doctest modules its files would register twice.
 collect_ignore_glob = ["sim/clang_corpus/*"]
@@ -27,6 +30,13 @@ settings.load_profile("default")
 
 # Kernels built by the tests are cached apart from the user's.
 os.environ["XDG_CACHE_HOME"] = str(Path(__file__).parent.parent / ".cache" / "tests")
+
+
+@pytest.fixture(scope="module")
+def device() -> Iterator[rl.Device]:
+    """One software device for the file; every test must leave it usable."""
+    with rl.open("sim:gfx1201") as opened:
+        yield opened
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

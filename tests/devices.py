@@ -3,7 +3,11 @@
 
 from __future__ import annotations
 
+import os
+import time
+from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -79,4 +83,27 @@ def device_memory(device: rl.Device) -> Memory:
     """The software device's own memory, behind Redline's back."""
     simulated: Any = device.runtime.hsa.table.device
     found: Memory = simulated.memory
+    return found
+
+
+def wait_until(done: Callable[[], bool]) -> bool:
+    """Whether `done()` came true within ten seconds."""
+    deadline = time.monotonic() + 10
+    while not done():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def child_processes() -> set[int]:
+    """Processes whose parent is this one."""
+    found = set()
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            status = Path(f"/proc/{name}/stat").read_text()
+        except OSError:
+            continue
+        if int(status.rsplit(")", 1)[1].split()[1]) == os.getpid():
+            found.add(int(name))
     return found

@@ -12,6 +12,7 @@ import pytest
 
 import redline as rl
 from redline import cli, demo, doctor, kernels
+from redline.sim import arena
 
 
 @pytest.mark.parametrize("target", kernels.DEMO_TARGETS)
@@ -19,7 +20,9 @@ from redline import cli, demo, doctor, kernels
 def test_the_demo_is_bit_exact(target: str, wave: int) -> None:
     """Two layers, at least 24 launches of at least eight kernels, eight tokens, on every target and wave size."""
     with rl.open(f"sim:{target}") as device:
+        assert device.approximate == ()
         result = demo.run(device, wave)
+        assert device.approximate == result.approximate_instructions
     assert result.mismatch == ""
     assert result.exact
     assert result.launches >= 24
@@ -28,6 +31,7 @@ def test_the_demo_is_bit_exact(target: str, wave: int) -> None:
     assert result.minimal.drains < result.full.drains == result.launches - 1
     assert result.minimal.dwords < result.full.dwords
     assert set(result.approximate) == {"rmsnorm", "softmax"}
+    assert {"v_rsq_f32", "v_exp_f32"} <= set(result.approximate_instructions)
 
 
 def test_the_demo_as_json(capsys: pytest.CaptureFixture[str]) -> None:
@@ -107,6 +111,7 @@ def test_doctor_says_what_was_found_and_where_it_looked(capsys: pytest.CaptureFi
     tools = {tool["name"]: tool for tool in printed["tools"]}
     assert tools["disassembler"]["path"]
     assert all(tool["looked"] and bool(tool["found"]) == bool(tool["path"]) for tool in tools.values())
+    assert printed["software_device"]["memory_bytes"] == arena.arena_bytes()
     assert printed["gpu"]["agents"] or printed["gpu"]["off"]
     assert cli.main(["doctor"]) == 0
     text = capsys.readouterr().out

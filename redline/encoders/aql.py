@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from redline.encoders import pm4
-from redline.encoders.limits import check_address, geometry
+from redline.encoders.limits import KERNARG_ALIGN, check_address, geometry
 from redline.encoders.table import Field, Layout, Value, Word, dword, flag
 from redline.errors import EncodeError
 
@@ -128,7 +128,7 @@ def kernel_dispatch_packet(
     """
     size, group = geometry("KERNEL_DISPATCH", global_size, block)
     check_address("KERNEL_DISPATCH.kernel_object", kernel_object, 64)
-    check_address("KERNEL_DISPATCH.kernarg", kernarg, 16)
+    check_address("KERNEL_DISPATCH.kernarg", kernarg, KERNARG_ALIGN)
     # hsa.h: sizes beyond the dimensions in use must be 1, the workgroup's as well as the grid's.
     dimensions = max(i for i in range(1, 4) if i == 1 or max(size[i - 1], group[i - 1]) > 1)
     values: dict[str, Value] = {

@@ -17,14 +17,17 @@ from functools import lru_cache
 import numpy as np
 
 from redline.encoders.emit import DISPATCH, NO_KERNARG, OPERATION, USER_DATA_LIMIT, Family
-from redline.encoders.limits import Size, check_address, geometry
+from redline.encoders.limits import (
+    ENTRY_ALIGN,
+    KERNARG_ALIGN,
+    LDS_LIMIT_BYTES,
+    LDS_UNIT_BYTES,
+    Size,
+    check_address,
+    geometry,
+)
 from redline.encoders.table import FamilyTable, Word, flag
 from redline.errors import EncodeError, UnsupportedKernel
-
-LDS_LIMIT_BYTES = 65536
-LDS_UNIT_BYTES = 512  # of RSRC2.LDS_SIZE on gfx7 to gfx12: L 5888-5915
-ENTRY_ALIGN = 256
-KERNARG_ALIGN = 16
 
 # kernel_code_properties of the 64-byte descriptor. L AMDGPUUsage.rst:5261-5420.
 PROPERTIES = Word(

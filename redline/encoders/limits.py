@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Limits of addresses and launch sizes that PM4 and AQL share, checked with the numbers seen and allowed.
+"""Limits of addresses and launch sizes that PM4, AQL and the linter share, checked with the numbers seen and allowed.
 
 Does not know what one device allows per dimension: the agent says that, and who has an agent checks it.
 """
@@ -15,12 +15,16 @@ from redline.errors import EncodeError
 BLOCK_LIMIT = 1024
 WORK_ITEM_LIMIT = 0xFFFFFFFF
 ADDRESS_LIMIT = 1 << 48
+ENTRY_ALIGN = 256
+KERNARG_ALIGN = 16
+LDS_LIMIT_BYTES = 65536
+LDS_UNIT_BYTES = 512  # of RSRC2.LDS_SIZE on gfx7 to gfx12: L 5888-5915
 
 Size = tuple[int, int, int]
 
 
 def check_address(where: str, address: int, align: int) -> None:
-    """An address that the GPU can use: below 2**48 and aligned."""
+    """An address that the GPU can use: below ADDRESS_LIMIT and aligned."""
     if not 0 <= address < ADDRESS_LIMIT or address % align:
         raise EncodeError(
             "RL0505",

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from redline.encoders.decode import Command, header_of, read
 from redline.encoders.families import family_for
 from redline.encoders.findings import Finding, Report
+from redline.encoders.limits import ADDRESS_LIMIT
 from redline.encoders.lint_launch import TMPRING, Expected, Launches
 from redline.encoders.table import FamilyTable
 
@@ -284,8 +285,8 @@ class _Stream:
         """48 bits, real and aligned, where the packet reads or writes memory."""
         at = self._place(command)
         for name, bits, address in self._memory(command):
-            if address >> 48:
-                self.report.error(at(f"{name}_HI"), "address", f"{address:#x} does not fit 48 bits")
+            if address >= ADDRESS_LIMIT:
+                self.report.error(at(f"{name}_HI"), "address", f"{address:#x} is not below {ADDRESS_LIMIT:#x}")
             elif not address:
                 self.report.error(at(f"{name}_LO"), "address", "address 0")
             elif address % (bits // 8):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from redline.encoders.decode import Command
 from redline.encoders.findings import Report
-from redline.encoders.limits import BLOCK_LIMIT, WORK_ITEM_LIMIT, Size, geometry
+from redline.encoders.limits import BLOCK_LIMIT, LDS_LIMIT_BYTES, LDS_UNIT_BYTES, WORK_ITEM_LIMIT, Size, geometry
 from redline.encoders.table import FamilyTable
 from redline.errors import RedlineError
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 AXES = "XYZ"
 TMPRING = "COMPUTE_TMPRING_SIZE"
-LDS_LIMIT_UNITS = 128  # of 512 bytes
-USER_DATA_REGISTERS = 16
+LDS_LIMIT_UNITS = LDS_LIMIT_BYTES // LDS_UNIT_BYTES
+USER_DATA_REGISTERS = 16  # stated in emit.py too, which imports nothing of ours and loads the compiler
 REQUIRED = ("NUM_THREAD_X", "NUM_THREAD_Y", "NUM_THREAD_Z", "PGM_LO", "PGM_HI", "PGM_RSRC1", "PGM_RSRC2", "PGM_RSRC3")
 # Initiator fields that compute stacks set. The others order graphics work, restore state or are unknown here.
 INITIATOR_FIELDS = {
@@ -198,7 +198,7 @@ class Launches:
             self.report.error(at, "scratch", "SCRATCH_EN: the launch has no scratch memory")
         if self._field("PGM_RSRC2", "LDS_SIZE") > LDS_LIMIT_UNITS:
             units = self._field("PGM_RSRC2", "LDS_SIZE")
-            self.report.error(at, "lds", f"LDS_SIZE {units}, more than {LDS_LIMIT_UNITS} times 512 bytes")
+            self.report.error(at, "lds", f"LDS_SIZE {units}, more than {LDS_LIMIT_UNITS} times {LDS_UNIT_BYTES} bytes")
         if self._field("PGM_RSRC2", "USER_SGPR") > USER_DATA_REGISTERS:
             self.report.error(at, "user-data", f"USER_SGPR, more than {USER_DATA_REGISTERS}")
 
@@ -256,7 +256,7 @@ class Launches:
         if name == "PGM_RSRC2":
             lds = self.table.register["COMPUTE_PGM_RSRC2"].by_name["LDS_SIZE"]
             if lds.unpack(seen) != lds.unpack(value):
-                text = f"LDS_SIZE {lds.unpack(seen)}, not {lds.unpack(value)} times 512 bytes"
+                text = f"LDS_SIZE {lds.unpack(seen)}, not {lds.unpack(value)} times {LDS_UNIT_BYTES} bytes"
                 self.report.error(self._at(name), "lds", text)
             if (seen ^ value) & ~lds.mask == 0:
                 return

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from radiowave import rocm
 from redline.errors import HsaError
 from redline.hsa.abi import Status, status_text
 
@@ -75,6 +76,7 @@ class RuntimeTable:
     addresses: Mapping[str, int]
     keep: object = None
     fault_text: Callable[[], str] = field(default=lambda: "")
+    approximate: Callable[[], tuple[str, ...]] = field(default=lambda: ())
     device: object = None  # what is behind a software device's table, for tests
 
 
@@ -154,6 +156,7 @@ def callback_table(
     *,
     remember: Callable[[BaseException], None],
     fault_text: Callable[[], str] = lambda: "",
+    approximate: Callable[[], tuple[str, ...]] = lambda: (),
     device: object = None,
 ) -> RuntimeTable:
     """A table of Python functions behind C addresses, each through `guarded`."""
@@ -162,7 +165,7 @@ def callback_table(
         for name, function in functions.items()
     ]
     addresses = {name: _address(callback) for name, callback in zip(functions, callbacks, strict=True)}
-    return RuntimeTable(kind, addresses, callbacks, fault_text, device)
+    return RuntimeTable(kind, addresses, callbacks, fault_text, approximate, device)
 
 
 #: Ctrl-C pressed while a callback ran: Python raises it in the main thread, inside whatever it is doing there.
@@ -232,12 +235,8 @@ def search_library() -> tuple[ctypes.CDLL | None, list[Attempt]]:
 
 
 def _places() -> list[str]:
-    """$ROCM_PATH first, then the ROCm Core SDK's layout (from 7.14), the older one, the loader's own path."""
-    roots = [Path("/opt/rocm/core/lib"), Path("/opt/rocm/lib")]
-    rocm_path = os.environ.get("ROCM_PATH")
-    if rocm_path:
-        roots.insert(0, Path(rocm_path) / "lib")
-    return [str(root / LIBRARY_NAME) for root in roots] + [LIBRARY_NAME]
+    """In ROCm's folders, then on the loader's own path."""
+    return [*rocm.places(f"lib/{LIBRARY_NAME}"), LIBRARY_NAME]
 
 
 def load_real_table() -> RuntimeTable:

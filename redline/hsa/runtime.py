@@ -134,6 +134,10 @@ class Runtime:
         """The software device's account of its last fault; empty on hardware."""
         return self.hsa.table.fault_text()
 
+    def approximate(self) -> tuple[str, ...]:
+        """Instructions that the software device ran and computes with bits of its own; empty on hardware."""
+        return self.hsa.table.approximate()
+
     def ticks_per_second(self) -> int:
         """Frequency of the clock that wait hints and timestamps count in, in Hz.
 

@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from .allocations import Allocation
 from .compiler import Compiler
 from .errors import MemoryFault, UndecodableInstruction, UnsupportedInstruction
-from .memory import Allocation, Memory
+from .memory import Memory
 from .step import Code
 
 FETCH = "instruction fetch"  # the access that a MemoryFault names

@@ -16,6 +16,7 @@ from .operands import Parsed, ParseError, parse
 from .scalar import compile_scalar
 from .smem import compile_smem
 from .step import Code, Context
+from .valu import NOT_BIT_EXACT
 from .vector import compile_vector
 from .vmem import compile_vmem
 from .vmem_atomic import compile_vmem_atomic
@@ -29,6 +30,7 @@ class Compiler:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._codes: dict[str, Code] = {}
+        self.approximate: frozenset[str] = frozenset()  # of all that was compiled; what no wave reaches is not
 
     def compile(self, text: str, pc: int) -> Code:
         """The code of `text`; `pc` is only named when it is refused."""
@@ -40,6 +42,7 @@ class Compiler:
                 code = self._codes[text] = compile_text(text, self._context)
             except ParseError as error:
                 raise UnsupportedInstruction(pc, text, str(error)) from error
+            self.approximate |= code.approximate
         return code
 
 
@@ -51,7 +54,8 @@ def compile_text(text: str, context: Context) -> Code:
     code = _by_family(parts, context)
     if code is None:
         raise ParseError("not in the table of semantics")
-    return Code(code.run, code.jump, code.touch, _highest_vgpr(parts))
+    approximate = NOT_BIT_EXACT.intersection(parsed.name for parsed in parts)
+    return Code(code.run, code.jump, code.touch, _highest_vgpr(parts), approximate)
 
 
 def _by_family(parts: tuple[Parsed, ...], context: Context) -> Code | None:

@@ -52,6 +52,11 @@ class Executor:
                 scheduler.run(dispatch.entry)
                 self.wave_instructions += scheduler.wave_instructions
 
+    @property
+    def approximate(self) -> tuple[str, ...]:
+        """The instructions run so far whose results a GPU may give with other last bits, sorted."""
+        return tuple(sorted(frozenset().union(*(compiler.approximate for compiler in self._compilers.values()))))
+
     def _program(self, dispatch: Dispatch, memory: Memory) -> Program:
         """The steps of an earlier dispatch while their bytes still stand in memory, else none yet."""
         wave, vgprs = dispatch.wave, check_registers(dispatch, self._gen)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .atomics import Atomic, act
+from .elements import Shape, packer, unpacker, write_lanes
 from .errors import MemoryFault
 from .lds import Places, gather, scatter
 from .memory import Memory
@@ -18,7 +19,7 @@ from .op import U64, Array, Mask
 from .operands import APERTURES, Operand, Parsed
 from .state import Front
 from .step import Code, MemoryRun
-from .vmem import LOADS, NAME, STORES, Address, Shape, address_of, data_and_places, packer, unpacker, write_lanes
+from .vmem import LOADS, NAME, STORES, Address, address_of, data_and_places
 
 _SHARED_HIGH = np.uint64(APERTURES["src_shared_base"] >> 32)
 

@@ -91,16 +91,18 @@ def _llvm_fma(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
     return a(a, b, c), generate
 
 
+_intrinsic_fma: Any = _llvm_fma  # what numba adds to a signature is not in its type
+
+
+# A function of the module, not of another function: numba's cache finds no closure again in the next process.
+def _fused(a: Any, b: Any, c: Any) -> Any:
+    return _intrinsic_fma(a, b, c)
+
+
 def _compiled() -> Any:
     signatures = ["float32(float32,float32,float32)", "float64(float64,float64,float64)"]
     vectorize: Any = numba.vectorize
-    intrinsic_fma: Any = _llvm_fma
-
-    @vectorize(signatures, cache=True)
-    def fused(a: Any, b: Any, c: Any) -> Any:
-        return intrinsic_fma(a, b, c)
-
-    return fused.ufunc  # the plain numpy ufunc: a third of the call cost of numba's wrapper
+    return vectorize(signatures, cache=True)(_fused).ufunc  # the plain ufunc: a third of the call cost of numba's
 
 
 # numba.vectorize compiles even under NUMBA_DISABLE_JIT, so the choice is made here.

@@ -14,26 +14,18 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
-from . import crosslane
+from . import crosslane, elements
 from .atomics import ATOMICS, Atomic, act
+from .elements import Packer, Shape, packer, unpacker, write_lanes
 from .errors import MemoryFault
 from .op import U32, Array, Mask
-from .operands import Operand, Parsed, ParseError, integer
+from .operands import Operand, Parsed, ParseError, immediate_offset, integer, only_modifiers
 from .registers import Reader, check_width, reader
 from .state import Front
 from .step import Code, Context, Run
 from .swizzle import swizzle_lanes
-from .vmem import Packer, Shape, packer, unpacker, write_lanes
 
-LOADS: dict[str, Shape] = {
-    "u8": Shape(1),
-    "i8": Shape(1, signed=True),
-    "u16": Shape(2),
-    "i16": Shape(2, signed=True),
-    "b32": Shape(4),
-    "b64": Shape(8),
-    "b96": Shape(12),
-    "b128": Shape(16),
+LOADS = elements.LOADS | {
     "u8_d16": Shape(1, half=0),
     "i8_d16": Shape(1, signed=True, half=0),
     "u16_d16": Shape(2, half=0),
@@ -41,16 +33,7 @@ LOADS: dict[str, Shape] = {
     "i8_d16_hi": Shape(1, signed=True, half=16),
     "u16_d16_hi": Shape(2, half=16),
 }
-STORES: dict[str, Shape] = {
-    "b8": Shape(1),
-    "b16": Shape(2),
-    "b32": Shape(4),
-    "b64": Shape(8),
-    "b96": Shape(12),
-    "b128": Shape(16),
-    "b8_d16_hi": Shape(1, half=16),
-    "b16_d16_hi": Shape(2, half=16),
-}
+STORES = elements.STORES | {"b8_d16_hi": Shape(1, half=16), "b16_d16_hi": Shape(2, half=16)}
 _TWO = re.compile(r"ds_(load|store)_2addr_(stride64_)?b(32|64)$")
 _ATOMIC = re.compile(r"ds_([a-z]+(?:_num)?)(_rtn)?_([ubif](?:32|64))$")
 # DS spelling -> spelling in ATOMICS
@@ -73,10 +56,10 @@ def compile_lds(parsed: Parsed, context: Context) -> Code | None:
     action, _, what = name.removeprefix("ds_").partition("_")
     if action == "load" and what in LOADS:
         data, place = _operands(parsed, 2)
-        return Code(run=_load(data, LOADS[what], reader(place, "u32"), _offset(parsed)))
+        return Code(run=_load(data, LOADS[what], reader(place, "u32"), immediate_offset(parsed)))
     if action == "store" and what in STORES:
         place, data = _operands(parsed, 2)
-        return Code(run=_store(data, STORES[what], reader(place, "u32"), _offset(parsed)))
+        return Code(run=_store(data, STORES[what], reader(place, "u32"), immediate_offset(parsed)))
     if found := _ATOMIC.match(name):
         return _atomic(parsed, found[1], found[2] is not None, found[3])
     return None
@@ -86,12 +69,6 @@ def _operands(parsed: Parsed, count: int) -> tuple[Operand, ...]:
     if len(parsed.operands) != count or any(operand.kind != "v" for operand in parsed.operands):
         raise ParseError(f"{count} vector registers are expected")
     return parsed.operands
-
-
-def _offset(parsed: Parsed) -> int:
-    if unknown := set(parsed.modifiers) - {"offset"}:
-        raise ParseError(f"modifier {sorted(unknown)[0]!r}")
-    return integer(parsed.modifiers.get("offset", "0"))
 
 
 def _reach(front: Front, fetch: Reader, offsets: tuple[int, ...], nbytes: int, access: str) -> list[Places]:
@@ -151,8 +128,7 @@ def _store(data: Operand, shape: Shape, fetch: Reader, offset: int) -> Run:
 
 def _two(parsed: Parsed, is_load: bool, nbytes: int, stride: int) -> Run:
     """Two elements; the offsets count elements, or 64 elements."""
-    if unknown := set(parsed.modifiers) - {"offset0", "offset1"}:
-        raise ParseError(f"modifier {sorted(unknown)[0]!r}")
+    only_modifiers(parsed, frozenset({"offset0", "offset1"}))
     first, second = (integer(parsed.modifiers.get(name, "0")) for name in ("offset0", "offset1"))
     offsets, shape = (first * nbytes * stride, second * nbytes * stride), Shape(nbytes)
     if is_load:
@@ -197,7 +173,7 @@ def _atomic(parsed: Parsed, verb: str, returns: bool, kind: str) -> Code | None:
     fetch, data = reader(places[0], "u32"), places[1:]
     if verb in _COMPARES_FIRST:
         data.reverse()
-    return Code(run=_atomic_run(atomic, target, fetch, _offset(parsed), data))
+    return Code(run=_atomic_run(atomic, target, fetch, immediate_offset(parsed), data))
 
 
 def _atomic_run(atomic: Atomic, target: Operand | None, fetch: Reader, offset: int, data: list[Operand]) -> Run:
@@ -231,7 +207,7 @@ PERMUTES = ("ds_bpermute_b32", "ds_permute_b32")
 def _permute(parsed: Parsed, name: str, context: Context) -> Run:
     """Lanes exchange registers; the offset counts into the address, in bytes, four to a lane."""
     target, place, data = _operands(parsed, 3)
-    offset = np.uint32(_offset(parsed))
+    offset = np.uint32(immediate_offset(parsed))
     fetch, fetch_data, index = reader(place, "u32"), reader(data, "u32"), target.first
     wave, halves = context.wave, context.gen.bpermute_per_half
     function = crosslane.bpermute if name == "ds_bpermute_b32" else crosslane.permute

@@ -10,80 +10,25 @@ the device: the runtime table does, with `executable=` and `mapped=`.
 
 from __future__ import annotations
 
-import bisect
 import ctypes
 import mmap
-import os
 import threading
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from redline.sim import arena
+from redline.sim.allocations import READ_GRANULE, Allocation, Allocations
 from redline.sim.errors import MemoryFault
+from redline.sim.gaps import GUARD_BYTES, Gaps, align_up
 
-ARENA_BYTES = 1 << 35  # address space, not memory: pages come at first touch
-WINDOW_BYTES = 1 << 32  # no smaller allocation straddles such a boundary: high halves stay equal
-GUARD_BYTES = 4096
 POISON = 0x7FFADEAD
 POISONED_BYTES = 1 << 23  # at each end of an allocation: poison must not touch gigabytes
 
-# LLVM widens a three-dword load to four where the address is 16-byte aligned, so reads (never writes) may run
-# to the end of the 16 bytes that hold an allocation's last byte. No hardware notices: its granule is a page.
-READ_GRANULE = 16
-
 _WORD_SHIFTS = {4: 2, 8: 3}  # sizes whose aligned accesses move whole words
-
-MAP_NORESERVE = 0x4000  # linux/mman.h; the mmap module names it from 3.13 on
-
-_idle_arenas: list[mmap.mmap] = []  # never unmapped: a stale numpy view must not end the process
-_idle_lock = threading.Lock()
-# A child process that is forked while another thread holds the lock would wait for it for ever.
-os.register_at_fork(before=_idle_lock.acquire, after_in_parent=_idle_lock.release, after_in_child=_idle_lock.release)
-
-
-@dataclass(frozen=True)
-class Allocation:
-    """One row of the table. `nbytes` is what was asked for, not rounded."""
-
-    address: int
-    nbytes: int
-    label: str
-    executable: bool
-    mapped: bool  # the device may touch it (hsa_amd_agents_allow_access, or the device's own memory)
-
-    @property
-    def end(self) -> int:
-        return self.address + self.nbytes
-
-
-@dataclass(frozen=True)
-class _Table:
-    """Snapshot for the device thread: swapped whole, so a reader never sees half a change."""
-
-    rows: tuple[Allocation, ...]  # sorted by address
-    addresses: tuple[int, ...]
-    starts: NDArray[np.uint64]  # of the mapped rows
-    read_ends: NDArray[np.uint64]
-    write_ends: NDArray[np.uint64]
-
-
-def _table(rows: list[Allocation]) -> _Table:
-    mapped = [row for row in rows if row.mapped]
-    return _Table(
-        rows=tuple(rows),
-        addresses=tuple(row.address for row in rows),
-        starts=np.array([row.address for row in mapped], np.uint64),
-        read_ends=np.array([_align_up(row.end, READ_GRANULE) for row in mapped], np.uint64),
-        write_ends=np.array([row.end for row in mapped], np.uint64),
-    )
-
-
-def _align_up(value: int, align: int) -> int:
-    return -(-value // align) * align
 
 
 class Memory:
@@ -102,15 +47,17 @@ class Memory:
     """
 
     def __init__(self) -> None:
-        self._map = _take_arena()
-        self._bytes: NDArray[np.uint8] = np.frombuffer(self._map, np.uint8)
+        self._map, nbytes = arena.take()
+        self._bytes: NDArray[np.uint8] = np.frombuffer(self._map, np.uint8, nbytes)
         self.base = int(self._bytes.__array_interface__["data"][0])
+        pages = (nbytes >> arena.PAGE_SHIFT) + 1
+        self._table = Allocations(self.base, np.frombuffer(self._map, np.int32, pages, nbytes))
+        self._gaps = Gaps(self.base + GUARD_BYTES, self.base + nbytes)
         # The collector may run anywhere, also while the table changes, and what it ends (a dropped replay) frees
         # memory: from inside, on the same thread. Such rows wait in `_doomed` for the end of the change.
         self._lock = threading.RLock()
         self._changing = False
         self._doomed: deque[Allocation] = deque()
-        self._table = _table([])
         self._closed = False
 
     def close(self) -> None:
@@ -119,10 +66,8 @@ class Memory:
             if self._closed:
                 return
             self._closed = True
-            self._table = _table([])
-            self._map.madvise(mmap.MADV_DONTNEED)
-        with _idle_lock:
-            _idle_arenas.append(self._map)
+            self._table = Allocations(self.base, np.zeros(1, np.int32))  # the pages' numbers go to the next device
+            arena.give_back(self._map)
 
     # Allocation table
 
@@ -141,12 +86,11 @@ class Memory:
         with self._change():
             if self._closed:
                 raise MemoryError("the arena is closed")
-            address = self._find_gap(nbytes, max(align, READ_GRANULE))
-            row = Allocation(address, nbytes, label, executable, mapped)
-            rows = list(self._table.rows)
-            rows.insert(bisect.bisect(self._table.addresses, address), row)
+            address = self._gaps.take(nbytes, max(align, READ_GRANULE))
+            if address is None:
+                raise MemoryError(f"no gap of {nbytes} bytes is left in the arena of {len(self._bytes)}")
             self._poison(address, nbytes)
-            self._table = _table(rows)
+            self._table.add(Allocation(address, nbytes, label, executable, mapped))
         return address
 
     def free(self, address: int) -> None:
@@ -158,9 +102,7 @@ class Memory:
     def map_for_device(self, address: int) -> None:
         """Let the device touch the allocation that starts at `address`."""
         with self._change():
-            row = self._row_at(address)
-            rows = [replace(row, mapped=True) if other is row else other for other in self._table.rows]
-            self._table = _table(rows)
+            self._table.map(self._row_at(address))
 
     @contextmanager
     def _change(self) -> Iterator[None]:
@@ -177,19 +119,16 @@ class Memory:
     def _reap(self) -> None:
         while self._doomed:
             row = self._doomed.popleft()
-            rows = [other for other in self._table.rows if other is not row]
-            if len(rows) < len(self._table.rows):
-                self._table = _table(rows)
+            if self._table.at(row.address) is row:  # not freed twice
+                self._table.remove(row)
                 self._poison(row.address, row.nbytes)
                 self._release_pages(row)
+                self._gaps.give_back(row.address, row.nbytes)
 
     def find(self, address: int, nbytes: int = 1) -> Allocation | None:
         """The allocation, mapped or not, that holds all of [address, address + nbytes)."""
-        table = self._table
-        at = bisect.bisect(table.addresses, address) - 1
-        if at < 0 or address + nbytes > table.rows[at].end:
-            return None
-        return table.rows[at]
+        row = self._table.at(address)
+        return row if row is not None and address + nbytes <= row.end else None
 
     def touches(self, address: int, nbytes: int) -> bool:
         """Whether any byte of the range is in the arena, allocated or not."""
@@ -197,7 +136,7 @@ class Memory:
 
     @property
     def allocations(self) -> tuple[Allocation, ...]:
-        return self._table.rows
+        return self._table.rows()
 
     # Access by the device: checked
 
@@ -242,47 +181,23 @@ class Memory:
         addresses = np.ascontiguousarray(addresses, np.uint64)
         if not len(addresses):
             return addresses.view(np.int64)
-        table = self._table
-        ends = table.read_ends if access == "read" else table.write_ends
         lowest, highest = int(addresses.min()), int(addresses.max())
-        at = int(np.searchsorted(table.starts, np.uint64(lowest), "right")) - 1
-        if at < 0 or highest + nbytes > int(ends[at]):
-            self._check_each(addresses, nbytes, access, table.starts, ends)
+        if not self._table.allows(lowest, highest + nbytes, access):
+            refused = self._table.first_refused(addresses, nbytes, access)
+            if refused is not None:
+                raise MemoryFault(refused, nbytes, access, self._near(refused))
         return (addresses - np.uint64(self.base)).view(np.int64)
 
-    def _check_each(
-        self,
-        addresses: NDArray[np.uint64],
-        nbytes: int,
-        access: str,
-        starts: NDArray[np.uint64],
-        ends: NDArray[np.uint64],
-    ) -> None:
-        at = np.searchsorted(starts, addresses, "right") - 1
-        outside = at < 0
-        if len(starts):
-            room = ends[at] - addresses  # wraps to a huge number past the end, so compare the address as well
-            outside |= (addresses > ends[at]) | (room < np.uint64(nbytes))
-        if outside.any():
-            address = int(addresses[int(np.argmax(outside))])
-            raise MemoryFault(address, nbytes, access, self._near(address))
-
     def _checked_one(self, address: int, nbytes: int, access: str) -> int:
-        table = self._table
-        at = bisect.bisect(table.addresses, address) - 1
-        if at >= 0 and table.rows[at].mapped:
-            end = table.rows[at].end
-            if address + nbytes <= (_align_up(end, READ_GRANULE) if access == "read" else end):
-                return address - self.base
-        raise MemoryFault(address, nbytes, access, self._near(address))
+        if not self._table.allows(address, address + nbytes, access):
+            raise MemoryFault(address, nbytes, access, self._near(address))
+        return address - self.base
 
     def _near(self, address: int) -> str:
         """Where `address` lies, in words a user can act on."""
-        table = self._table
-        at = bisect.bisect(table.addresses, address) - 1
-        if at < 0:
+        row = self._table.below(address)
+        if row is None:
             return "no allocation is below it"
-        row = table.rows[at]
         what = f"{row.label!r}, {row.nbytes} bytes at {row.address:#x}"
         if address < row.end and not row.mapped:
             return f"inside {what}, which the device has no access to"
@@ -301,42 +216,18 @@ class Memory:
             raise ValueError(f"no allocation starts at {address:#x}")
         return row
 
-    def _find_gap(self, nbytes: int, align: int) -> int:
-        """First fit behind the guard of the previous allocation."""
-        start = self.base + GUARD_BYTES
-        limit = self.base + len(self._bytes)
-        for row in (*self._table.rows, None):
-            address = _align_up(start, align)
-            if nbytes <= WINDOW_BYTES and address // WINDOW_BYTES != (address + nbytes - 1) // WINDOW_BYTES:
-                address = _align_up(_align_up(address, WINDOW_BYTES), align)
-            if address + nbytes + GUARD_BYTES <= (limit if row is None else row.address):
-                return address
-            if row is not None:
-                start = row.end + GUARD_BYTES
-        raise MemoryError(f"no gap of {nbytes} bytes is left in the arena of {len(self._bytes)}")
-
     def _poison(self, address: int, nbytes: int) -> None:
         """Up to the read granule, which never reaches into a neighbour; of a giant only both ends."""
         at = address - self.base
-        words = self._bytes[at : at + _align_up(nbytes, READ_GRANULE)].view(np.uint32)
+        words = self._bytes[at : at + align_up(nbytes, READ_GRANULE)].view(np.uint32)
         words[: POISONED_BYTES // 4] = POISON
         words[-POISONED_BYTES // 4 :] = POISON
 
     def _release_pages(self, row: Allocation) -> None:
         page = mmap.PAGESIZE
-        first, last = _align_up(row.address, page), row.end // page * page
+        first, last = align_up(row.address, page), row.end // page * page
         if last > first:
             self._map.madvise(mmap.MADV_DONTNEED, first - self.base, last - first)
-
-
-def _take_arena() -> mmap.mmap:
-    with _idle_lock:
-        if _idle_arenas:
-            return _idle_arenas.pop(0)
-    arena = mmap.mmap(-1, ARENA_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_NORESERVE)
-    # One byte touched in a guard-separated page must not cost a huge page.
-    arena.madvise(mmap.MADV_NOHUGEPAGE)
-    return arena
 
 
 def host_bytes(address: int, nbytes: int) -> NDArray[np.uint8]:

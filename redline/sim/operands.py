@@ -167,6 +167,20 @@ def _file(letter: str, first: int, count: int, half: str) -> tuple[Kind, int, in
 _INVERSE_TAU = {"0.15915494": (0x3118, 0x3E22F983, 0), "0.15915494309189532": (0, 0, 0x3FC45F306DC9C882)}
 
 
+def immediate_offset(parsed: Parsed, without_effect: frozenset[str] = frozenset()) -> int:
+    """The immediate that a memory instruction adds to its address; 0 when none is printed.
+
+    Every other modifier is refused, but those that change nothing here.
+    """
+    only_modifiers(parsed, without_effect | {"offset"})
+    return integer(parsed.modifiers.get("offset", "0"))
+
+
+def only_modifiers(parsed: Parsed, allowed: frozenset[str]) -> None:
+    if unknown := parsed.modifiers.keys() - allowed:
+        raise ParseError(f"modifier {min(unknown)!r}")
+
+
 def integer(token: str) -> int:
     """The value of an integer token, decimal or hexadecimal.
 

@@ -16,7 +16,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable
 from ctypes import c_uint64
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from redline.errors import UnsupportedTarget
 from redline.hsa.abi import AGENT_CALLBACK, POOL_CALLBACK, Status, SystemInfo
@@ -34,6 +34,9 @@ from redline.sim.packets import Pm4Reader
 from redline.sim.pools import Pools
 from redline.sim.queues import SimQueue
 from redline.sim.signals import Signals
+
+if TYPE_CHECKING:
+    from redline.sim.executor import Executor
 
 PATIENCE_SECONDS = 30.0  # of waits inside a stream; host waits end long before
 TRACED_PACKETS = 4096
@@ -66,8 +69,11 @@ class SimRuntime:
         # Another user of the hardware queue may change its registers between two buffers: with this set, all
         # of them are unset then, and a stream that assumes anything at its start faults.
         self.forgetful_queues = False
-        self.backend: Backend = _executor(target) if backend is None else backend
-        self.memory = Memory()
+        self.memory = Memory()  # first: it may be refused, and a back end has a process to end
+        self._executor: Executor | None = None
+        if backend is None:
+            backend = self._executor = _executor(target)
+        self.backend = backend
         self.signals = Signals(self.memory)
         self.trace: deque[Executed] = deque(maxlen=TRACED_PACKETS)
         self.errors: list[BaseException] = []  # what raised inside a callback: bugs of this device
@@ -80,7 +86,12 @@ class SimRuntime:
         self._pools = Pools(self.memory, self.target)
         self._executables = Executables(self.memory, self.target)
         self.table = callback_table(
-            "sim", self._functions(), remember=self._remember_error, fault_text=lambda: self._fault, device=self
+            "sim",
+            self._functions(),
+            remember=self._remember_error,
+            fault_text=lambda: self._fault,
+            approximate=lambda: self._executor.approximate if self._executor else (),
+            device=self,
         )
 
     # The wrapper of every call
@@ -257,7 +268,7 @@ def _put(out: int | None, data: bytes) -> None:
     ctypes.memmove(out, data, len(data))
 
 
-def _executor(target: str) -> Backend:
+def _executor(target: str) -> Executor:
     """The machine-code executor; imported here so that a fuzz back end needs no disassembler."""
     from redline.sim.executor import Executor
 

@@ -15,7 +15,7 @@ import numpy as np
 from .buffers import scalar_in_range
 from .memory import Memory
 from .op import U32, U64
-from .operands import SCALARS, Operand, Parsed, ParseError, integer
+from .operands import SCALARS, Operand, Parsed, ParseError, immediate_offset, integer
 from .registers import Reader, check_width, reader
 from .state import Front
 from .step import Code, MemoryRun
@@ -45,9 +45,7 @@ def _places(parsed: Parsed) -> tuple[Operand, Operand, Callable[[Front], U64]]:
     destination, base, offset = parsed.operands
     if destination.kind != "s" or base.kind != "s":
         raise ParseError("destination and base of a scalar load are scalar registers")
-    if unknown := set(parsed.modifiers) - _NO_EFFECT - {"offset"}:
-        raise ParseError(f"modifier {sorted(unknown)[0]!r}")
-    constant = integer(parsed.modifiers.get("offset", "0"))
+    constant = immediate_offset(parsed, _NO_EFFECT)
     if offset.kind == "const":
         constant += integer(offset.token)
     elif offset.kind not in ("s", "null"):

@@ -48,9 +48,13 @@ class Context:
 
 @dataclass(frozen=True)
 class Code:
-    """Exactly one of the three functions is set. `vgprs`: vector registers that the operands reach."""
+    """Exactly one of the three functions is set. `vgprs`: vector registers that the operands reach.
+
+    `approximate`: the names of those instructions in it whose result a GPU may give with other last bits.
+    """
 
     run: Run | None = None
     jump: Jump | None = None
     touch: MemoryRun | None = None
     vgprs: int = 0
+    approximate: frozenset[str] = frozenset()

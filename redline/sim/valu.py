@@ -19,5 +19,5 @@ from .valu_packed import PACKED
 
 VALU: dict[str, Op] = INTEGER | INTEGER16 | BYTES | FLOAT | CONVERT | COMPARE | PACKED | CROSS_LANE
 
-# What a GPU may compute with other last bits: reports name these when a kernel uses one.
+# What a GPU may compute with other last bits: `Executor.approximate` names those that ran.
 NOT_BIT_EXACT: frozenset[str] = APPROXIMATE | INEXACT_DOT

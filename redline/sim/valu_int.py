@@ -16,7 +16,6 @@ import numpy as np
 from .op import Array, Mask, Op
 
 _U31 = np.uint32(31)
-_U63 = np.uint32(63)
 _ONE = np.uint32(1)
 _M24 = np.uint32(0xFFFFFF)
 
@@ -147,33 +146,21 @@ def mad_i64_i32(a: Array, b: Array, c: Array) -> tuple[Array, Mask]:
 
 
 def shift_left_rev(count: Array, value: Array) -> Array:
-    result: Array = value << (count & _U31)
+    result: Array = value << _in_width(count, value)
     return result
 
 
 def shift_right_rev(count: Array, value: Array) -> Array:
-    result: Array = value >> (count & _U31)
+    """Brings in zeros, or the sign where `value` is signed."""
+    result: Array = value >> _in_width(count, value)
     return result
 
 
-def shift_right_signed_rev(count: Array, value: Array) -> Array:
-    result: Array = value >> (count & _U31).astype(np.int32)
-    return result
-
-
-def shift_left_64_rev(count: Array, value: Array) -> Array:
-    result: Array = value << (count & _U63).astype(np.uint64)
-    return result
-
-
-def shift_right_64_rev(count: Array, value: Array) -> Array:
-    result: Array = value >> (count & _U63).astype(np.uint64)
-    return result
-
-
-def shift_right_signed_64_rev(count: Array, value: Array) -> Array:
-    result: Array = value >> (count & _U63).astype(np.int64)
-    return result
+def _in_width(count: Array, value: Array) -> Array:
+    """The low bits of a count that shift within the width of `value`, in its type."""
+    kind = value.dtype.type
+    low: Array = count.astype(kind, copy=False) & kind(value.dtype.itemsize * 8 - 1)
+    return low
 
 
 def bit_xnor(a: Array, b: Array) -> Array:
@@ -407,10 +394,10 @@ def _shifts() -> dict[str, Op]:
     return {
         "v_lshlrev_b32": Op(("b32",), ("u32", "b32"), shift_left_rev),
         "v_lshrrev_b32": Op(("b32",), ("u32", "b32"), shift_right_rev),
-        "v_ashrrev_i32": Op(("i32",), ("u32", "i32"), shift_right_signed_rev),
-        "v_lshlrev_b64": Op(("b64",), ("u32", "b64"), shift_left_64_rev),
-        "v_lshrrev_b64": Op(("b64",), ("u32", "b64"), shift_right_64_rev),
-        "v_ashrrev_i64": Op(("i64",), ("u32", "i64"), shift_right_signed_64_rev),
+        "v_ashrrev_i32": Op(("i32",), ("u32", "i32"), shift_right_rev),
+        "v_lshlrev_b64": Op(("b64",), ("u32", "b64"), shift_left_rev),
+        "v_lshrrev_b64": Op(("b64",), ("u32", "b64"), shift_right_rev),
+        "v_ashrrev_i64": Op(("i64",), ("u32", "i64"), shift_right_rev),
     }
 
 

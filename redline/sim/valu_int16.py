@@ -8,23 +8,6 @@ import numpy as np
 from . import valu_int as wide
 from .op import Array, Op
 
-_U15 = np.uint16(15)
-
-
-def shift_left_rev(count: Array, value: Array) -> Array:
-    result: Array = value << (count & _U15)
-    return result
-
-
-def shift_right_rev(count: Array, value: Array) -> Array:
-    result: Array = value >> (count & _U15)
-    return result
-
-
-def shift_right_signed_rev(count: Array, value: Array) -> Array:
-    result: Array = value >> (count & _U15).astype(np.int16)
-    return result
-
 
 def mad(a: Array, b: Array, c: Array) -> Array:
     result: Array = a * b + c
@@ -82,9 +65,9 @@ INTEGER16: dict[str, Op] = (
     | _bitwise()
     | {
         "v_mul_lo_u16": Op(("u16",), ("u16", "u16"), np.multiply),
-        "v_lshlrev_b16": Op(("b16",), ("u16", "b16"), shift_left_rev),
-        "v_lshrrev_b16": Op(("b16",), ("u16", "b16"), shift_right_rev),
-        "v_ashrrev_i16": Op(("i16",), ("u16", "i16"), shift_right_signed_rev),
+        "v_lshlrev_b16": Op(("b16",), ("u16", "b16"), wide.shift_left_rev),
+        "v_lshrrev_b16": Op(("b16",), ("u16", "b16"), wide.shift_right_rev),
+        "v_ashrrev_i16": Op(("i16",), ("u16", "i16"), wide.shift_right_rev),
         "v_mad_u32_u16": Op(("u32",), ("u16", "u16", "u32"), mad_u32_u16),
         "v_mad_i32_i16": Op(("i32",), ("i16", "i16", "i32"), mad_i32_i16),
         "v_cvt_i32_i16": Op(("i32",), ("i16",), extend_signed),

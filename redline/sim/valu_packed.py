@@ -16,7 +16,7 @@ from . import minmax
 from . import valu_int16 as half
 from .floats import fma_f16
 from .op import Array, Op
-from .valu_int import saturating
+from .valu_int import saturating, shift_left_rev, shift_right_rev
 
 _DTYPES: dict[str, Any] = {"b16": np.uint16, "u16": np.uint16, "i16": np.int16, "f16": np.float16}
 
@@ -58,9 +58,9 @@ def _integer_rows() -> dict[str, Op]:
         rows[f"v_pk_max_{kind}"] = _row(kind, two, np.maximum)
     return rows | {
         "v_pk_mul_lo_u16": _row("u16", ("u16", "u16"), np.multiply),
-        "v_pk_lshlrev_b16": _row("b16", ("u16", "b16"), half.shift_left_rev),
-        "v_pk_lshrrev_b16": _row("b16", ("u16", "b16"), half.shift_right_rev),
-        "v_pk_ashrrev_i16": _row("i16", ("u16", "i16"), half.shift_right_signed_rev),
+        "v_pk_lshlrev_b16": _row("b16", ("u16", "b16"), shift_left_rev),
+        "v_pk_lshrrev_b16": _row("b16", ("u16", "b16"), shift_right_rev),
+        "v_pk_ashrrev_i16": _row("i16", ("u16", "i16"), shift_right_rev),
     }
 
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from . import elements
 from .buffers import vector_in_range
+from .elements import Shape, packer, rows_of, unpacker, write_lanes
 from .memory import Memory
-from .op import U32, U64, Array, Mask
-from .operands import Operand, Parsed, ParseError, integer
+from .op import U64, Mask
+from .operands import Operand, Parsed, ParseError, immediate_offset
 from .registers import check_width, reader
 from .state import Front
 from .step import Code, MemoryRun
@@ -27,28 +27,8 @@ CACHE_POLICY = frozenset({"glc", "slc", "dlc", "th", "scope", "nv"})
 NAME = re.compile(r"(global|flat|buffer)_(load|store)_(.+)$")
 
 
-@dataclass(frozen=True)
-class Shape:
-    """What moves between memory and registers. `half`: None for whole registers, else the first bit of 16."""
-
-    nbytes: int
-    signed: bool = False
-    half: int | None = None
-
-    @property
-    def dwords(self) -> int:
-        return max(1, self.nbytes // 4)
-
-
-LOADS: dict[str, Shape] = {
-    "u8": Shape(1),
-    "i8": Shape(1, signed=True),
-    "u16": Shape(2),
-    "i16": Shape(2, signed=True),
-    "b32": Shape(4),
-    "b64": Shape(8),
-    "b96": Shape(12),
-    "b128": Shape(16),
+# D16: one half of a register, and the other half stays.
+LOADS = elements.LOADS | {
     "d16_u8": Shape(1, half=0),
     "d16_i8": Shape(1, signed=True, half=0),
     "d16_b16": Shape(2, half=0),
@@ -56,20 +36,10 @@ LOADS: dict[str, Shape] = {
     "d16_hi_i8": Shape(1, signed=True, half=16),
     "d16_hi_b16": Shape(2, half=16),
 }
-STORES: dict[str, Shape] = {
-    "b8": Shape(1),
-    "b16": Shape(2),
-    "b32": Shape(4),
-    "b64": Shape(8),
-    "b96": Shape(12),
-    "b128": Shape(16),
-    "d16_hi_b8": Shape(1, half=16),
-    "d16_hi_b16": Shape(2, half=16),
-}
+STORES = elements.STORES | {"d16_hi_b8": Shape(1, half=16), "d16_hi_b16": Shape(2, half=16)}
 
 # Which lanes take part, and their addresses: bool and uint64 [wave, lane].
 Address = Callable[[Front], tuple[Mask, U64]]
-Packer = Callable[[Front, Mask], NDArray[np.uint8]]
 
 
 def compile_vmem(parsed: Parsed) -> Code | None:
@@ -121,9 +91,7 @@ def _buffer(parsed: Parsed, action: str, data: Operand, shape: Shape, rest: list
 
 def address_of(parsed: Parsed, space: str, rest: list[Operand]) -> Address:
     """The address operands of a global or flat access."""
-    if unknown := set(parsed.modifiers) - CACHE_POLICY - {"offset"}:
-        raise ParseError(f"modifier {sorted(unknown)[0]!r}")
-    offset = integer(parsed.modifiers.get("offset", "0"))
+    offset = immediate_offset(parsed, CACHE_POLICY)
     if space == "flat":
         if len(rest) != 1:
             raise ParseError("a flat access has one address operand")
@@ -159,15 +127,14 @@ def buffer_address(parsed: Parsed, rest: list[Operand], nbytes: int, further: in
 
     `further` bytes are added to the offset: a later dword of a wide access.
     """
-    if unknown := set(parsed.modifiers) - CACHE_POLICY - {"offset", "offen"}:
-        raise ParseError(f"modifier {sorted(unknown)[0]!r}")
+    offset_bytes = immediate_offset(parsed, CACHE_POLICY | {"offen"}) + further
     if len(rest) != 3:
         raise ParseError("a buffer access has an address, a descriptor and an offset")
     place, descriptor, scalar = rest
     check_width(descriptor, 4)
     if descriptor.kind != "s" or ("offen" in parsed.modifiers) != (place.kind == "v"):
         raise ParseError(f"address operands {place.token!r}, {descriptor.token!r}")
-    constant = np.full((1, 1), integer(parsed.modifiers.get("offset", "0")) + further, np.uint64)
+    constant = np.full((1, 1), offset_bytes, np.uint64)
     lane = reader(place, "u32") if place.kind == "v" else None
     uniform = reader(scalar, "u32")
     columns = slice(descriptor.first, descriptor.first + 4)
@@ -186,7 +153,7 @@ def _load(data: Operand, shape: Shape, address: Address) -> MemoryRun:
 
     def touch(front: Front, memory: Memory) -> None:
         lanes, at = address(front)
-        write_lanes(front, lanes, index, shape, unpack(memory.read(_rows_of(front, lanes, at), nbytes)))
+        write_lanes(front, lanes, index, shape, unpack(memory.read(rows_of(front, lanes, at), nbytes)))
 
     return touch
 
@@ -207,53 +174,11 @@ def _load_parts(index: int, part: Shape, addresses: list[Address]) -> MemoryRun:
     return touch
 
 
-def unpacker(shape: Shape) -> Callable[[NDArray[np.uint8]], U32]:
-    """Bytes from memory to register dwords [row, dword]; narrow values are extended."""
-    if shape.nbytes >= 4:
-        return lambda rows: rows.view(np.uint32)
-    kind = "i" if shape.signed else "u"
-    narrow, wide = np.dtype(f"{kind}{shape.nbytes}"), np.dtype(f"{kind}4")
-    return lambda rows: rows.view(narrow).astype(wide).view(np.uint32)
-
-
-def write_lanes(front: Front, lanes: Mask, index: int, shape: Shape, values: U32) -> None:
-    """Row i of `values` goes to the i-th lane that is on; one row serves all lanes."""
-    if shape.half is not None:
-        front.u16[index][:, shape.half // 16 :: 2][lanes] = values[:, 0].astype(np.uint16)
-        return
-    for dword in range(shape.dwords):
-        if front.full and lanes is front.exec:
-            front.u32[index + dword].reshape(-1)[...] = values[:, dword]
-        else:
-            front.u32[index + dword][lanes] = values[:, dword]
-
-
 def _store(data: Operand, shape: Shape, address: Address) -> MemoryRun:
     pack = packer(data.first, shape)
 
     def touch(front: Front, memory: Memory) -> None:
         lanes, at = address(front)
-        memory.write(_rows_of(front, lanes, at), pack(front, lanes))
+        memory.write(rows_of(front, lanes, at), pack(front, lanes))
 
     return touch
-
-
-def _rows_of(front: Front, lanes: Mask, values: Array) -> Array:
-    """The elements of [wave, lane] that take part, in one row."""
-    return values.reshape(-1) if front.full and lanes is front.exec else values[lanes]
-
-
-def packer(index: int, shape: Shape) -> Packer:
-    """Register contents of the lanes that are on, as bytes for memory [row, byte]."""
-    shift, nbytes = np.uint32(shape.half or 0), shape.nbytes
-
-    def pack(front: Front, lanes: Mask) -> NDArray[np.uint8]:
-        columns = [_rows_of(front, lanes, front.u32[index + dword]) for dword in range(shape.dwords)]
-        if shift:
-            columns[0] = columns[0] >> shift
-        if nbytes == 4:
-            return columns[0].view(np.uint8).reshape(-1, 4)
-        table = np.stack(columns, axis=1)
-        return np.ascontiguousarray(table.view(np.uint8)[:, :nbytes])
-
-    return pack

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from .atomics import ATOMICS, Atomic
+from .elements import Shape, packer, write_lanes
 from .errors import MemoryFault
 from .flat import act_on_memory, exchange_flat
 from .memory import Memory
@@ -17,7 +18,7 @@ from .operands import Operand, Parsed, ParseError
 from .registers import check_width
 from .state import Front
 from .step import Code, MemoryRun
-from .vmem import Address, Shape, address_of, buffer_address, packer, write_lanes
+from .vmem import Address, address_of, buffer_address
 
 # (atomic, front, memory, lanes, addresses and operands of those lanes) -> what stood there before
 Exchange = Callable[[Atomic, Front, Memory, Mask, U64, tuple[Array, ...]], Array]

@@ -117,7 +117,7 @@ def test_a_kernel_dispatch_has_every_field_where_the_struct_has_it(
         completion_signal=signal,
         header=header,
     )
-    dimensions = 3 if size[2] > 1 else 2 if size[1] > 1 else 1
+    dimensions = 3 if max(size[2], block[2]) > 1 else 2 if max(size[1], block[1]) > 1 else 1
     assert packet.tobytes() == struct.pack(
         "<HHHHHHIIIIIQQQQ", header, dimensions, *block, 0, *size, private, group, kernel_object, kernarg, 0, signal
     )

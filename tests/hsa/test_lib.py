@@ -56,15 +56,20 @@ def test_a_library_without_our_calls_is_named_with_the_first_that_is_missing(
 
 
 def test_rocm_path_comes_first_then_the_sdk_layout_then_the_old_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """$ROCM_PATH, /opt/rocm/core/lib, /opt/rocm/lib, and last the loader's own search."""
+    """$ROCM_PATH and $ROCM_HOME, each once, the two layouts, and last the loader's own search."""
     monkeypatch.setenv("ROCM_PATH", "/my/rocm")
+    monkeypatch.setenv("ROCM_HOME", "/my/rocm")
     assert lib._places() == [
         "/my/rocm/lib/libhsa-runtime64.so.1",
         "/opt/rocm/core/lib/libhsa-runtime64.so.1",
+        "/opt/rocm/core-7.14/lib/libhsa-runtime64.so.1",
         "/opt/rocm/lib/libhsa-runtime64.so.1",
         "libhsa-runtime64.so.1",
     ]
-    monkeypatch.delenv("ROCM_PATH")
+    monkeypatch.setenv("ROCM_HOME", "/other")
+    assert lib._places()[1] == "/other/lib/libhsa-runtime64.so.1"
+    monkeypatch.setenv("ROCM_PATH", "")
+    monkeypatch.delenv("ROCM_HOME")
     assert lib._places()[0] == "/opt/rocm/core/lib/libhsa-runtime64.so.1"
 
 

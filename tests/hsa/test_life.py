@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How resources end: in order, once, with or without `close`, at the interpreter's end and in a forked child.
+"""How resources end: in order, once, with or without `close`. `test_processes.py` has the ends of whole processes.
 
 Orders are read from recorded calls into the runtime, ends from threads, processes and memory that are gone.
 """
@@ -9,15 +9,12 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
-import subprocess
-import sys
 import threading
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,7 +29,7 @@ from redline.sim.dispatch import Dispatch
 from redline.sim.errors import MemoryFault
 from redline.sim.memory import Memory
 from redline.sim.runtime import SimRuntime
-from tests.devices import buffers, two_launches
+from tests.devices import buffers, child_processes, two_launches, wait_until
 from tests.hsa.fakes import fake_agent, recording, table_with
 from tests.sim.streams import PAD, Remembering, device, ib_packet, launch
 
@@ -116,32 +113,9 @@ def test_a_replay_destroys_its_queue_before_it_frees_memory() -> None:
         assert "hsa_shut_down" not in names
 
 
-def wait_until(done: Callable[[], bool]) -> bool:
-    """Whether `done()` came true within ten seconds."""
-    deadline = time.monotonic() + 10
-    while not done():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.01)
-    return True
-
-
 def has_ended(thread: str) -> bool:
     """Whether no thread has this name."""
     return thread not in [running.name for running in threading.enumerate()]
-
-
-def child_processes() -> set[int]:
-    """Processes whose parent is this one."""
-    found = set()
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            status = Path(f"/proc/{name}/stat").read_text()
-        except OSError:
-            continue
-        if int(status.rsplit(")", 1)[1].split()[1]) == os.getpid():
-            found.add(int(name))
-    return found
 
 
 def test_a_device_that_is_dropped_takes_its_threads_and_its_disassembler_along() -> None:
@@ -177,106 +151,6 @@ def test_a_device_that_is_dropped_with_a_kernel_in_flight_ends_too() -> None:
     start()
     gc.collect()
     assert ended.wait(10)
-
-
-def run_python(script: str) -> subprocess.CompletedProcess[str]:
-    """The script in an interpreter of its own, which must end by itself."""
-    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
-
-
-# Whether weakref's own hook is registered before ours decides which of the two runs first at exit.
-HOOKS = ["", "import weakref, fractions\nweakref.finalize(fractions.Fraction, int)\n"]
-
-
-@pytest.mark.parametrize("hooks", HOOKS)
-def test_the_interpreter_ends_with_a_device_open_and_a_kernel_that_never_does(hooks: str) -> None:
-    """At once, without a word, and the disassembler's process is gone; whoever is asked first to clean up."""
-    done = run_python(
-        hooks + "import time\n"
-        "import redline as rl\n"
-        "from tests.devices import spin\n"
-        "from tests.hsa.test_life import child_processes\n"
-        "device = rl.open('sim:gfx1201')\n"
-        "graph = rl.Graph()\n"
-        "flag = graph.buffer('flag', 4, role='inout')\n"
-        "graph.launch(spin()['spin'], grid=1, block=32, args=[rl.update(flag)])\n"
-        "memory = device.buffer(4)\n"
-        "memory.write(bytes(4))\n"
-        "replay = device.instantiate(graph.compile(), {flag: memory})\n"
-        "replay.submit()\n"
-        "time.sleep(0.2)\n"
-        "print(*child_processes())\n"
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    children = [int(number) for number in done.stdout.split()]
-    assert children
-    assert wait_until(lambda: not any(os.path.exists(f"/proc/{child}") for child in children))
-
-
-def test_a_forked_child_refuses_the_parents_device_and_does_not_hang() -> None:
-    """Neither use nor close nor exit waits for threads that are not there, and the parent's device goes on."""
-    done = run_python(
-        "import os, sys\n"
-        "import numpy as np\n"
-        "import redline as rl\n"
-        "from tests.devices import buffers, two_launches\n"
-        "device = rl.open('sim:gfx1201')\n"
-        "graph = two_launches()\n"
-        "bound = buffers(device, graph)\n"
-        "replay = device.instantiate(graph.compile(), bound)\n"
-        "replay.run(timeout=60) if not replay.patch(a=1.0) else None\n"
-        "child = os.fork()\n"
-        "if child == 0:\n"
-        "    for use in (replay.run, lambda: device.buffer(4), lambda: bound['x'].read()):\n"
-        "        try:\n"
-        "            use()\n"
-        "        except rl.HsaError as error:\n"
-        "            print(error.code, error.seen)\n"
-        "    replay.close()\n"
-        "    bound['x'].close()\n"
-        "    device.close()\n"
-        "    with rl.open('sim:gfx1030') as own:\n"
-        "        memory = own.buffer(4)\n"
-        "        memory.write(b'here')\n"
-        "        print(memory.read().tobytes())\n"
-        "    sys.exit(7)\n"
-        "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)\n"
-        "before = bound['z'].read('f4')\n"
-        "replay.run(timeout=60)\n"
-        "assert (bound['z'].read('f4') != before).any()\n"
-        "graph = two_launches(wave=64)\n"
-        "with device.instantiate(graph.compile(), buffers(device, graph)) as other:\n"
-        "    other.patch(a=1.0)\n"
-        "    other.run(timeout=60)\n"
-        "print('parent')\n"
-    )
-    refused = "RL0913 opened by the process that this one was forked from\n"
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == 3 * refused + "b'here'\n7\nparent\n"
-
-
-def test_the_real_runtime_belongs_to_the_process_that_opened_it() -> None:
-    """hsa_init of a parent is of no use to its child: said at once, not by a hang in the driver."""
-    done = run_python(
-        "import os, sys\n"
-        "from redline.hsa import Runtime, runtime\n"
-        "from redline.sim.runtime import SimRuntime\n"
-        "from tests.sim.streams import Remembering\n"
-        "runtime.load_real_table = lambda: SimRuntime('gfx1201', Remembering()).table\n"
-        "opened = Runtime.real()\n"
-        "if os.fork() == 0:\n"
-        "    for use in (Runtime.real, opened.agents):\n"
-        "        try:\n"
-        "            use()\n"
-        "        except Exception as error:\n"
-        "            print(error.code, error.do)\n"
-        "    sys.exit(0)\n"
-        "os.wait()\n"
-        "print(len(opened.agents()))\n"
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    spawn = "RL0913 start the process with the multiprocessing method spawn\n"
-    assert done.stdout == spawn + "RL0913 open a device in this process\n1\n"
 
 
 def test_ten_thousand_submits_leave_nothing_behind() -> None:

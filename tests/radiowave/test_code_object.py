@@ -10,7 +10,6 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-import msgpack
 import pytest
 from elftools.elf.elffile import ELFFile
 from hypothesis import given, settings
@@ -20,9 +19,15 @@ from redline_fuzz.bundles import host_elf
 from radiowave import CodeObject, CodeObjectError, CompileJob, compile_ir, compile_many, image, metadata
 from radiowave import elf as e
 from radiowave.compile import compile_relocatable
-from radiowave.inspection import inspect, inspection_json, inspection_lines
-from radiowave.value_kinds import VALUE_KINDS
 from tests.radiowave import sources
+from tests.radiowave.damage import (
+    descriptor_field,
+    header_field,
+    repeat_kernel,
+    segment_field,
+    symbol_field,
+    with_metadata,
+)
 
 # What LLVM 22.1 was seen to write for a kernel that uses workgroup id x and 1 KiB of LDS, wave32: rsrc1, rsrc2, rsrc3,
 # kernel code properties. gfx1100 and gfx1102 pad their user SGPRs to 15.
@@ -154,40 +159,8 @@ def test_object_without_kernels_is_an_object() -> None:
     assert CodeObject.parse(linked).kernels == {}
 
 
-def _word(offset: int, layout: str, value: int) -> Callable[[bytes], bytes]:
-    def change(data: bytes) -> bytes:
-        changed = bytearray(data)
-        struct.pack_into(layout, changed, offset, value)
-        return bytes(changed)
-
-    return change
-
-
 def _relocatable(_data: bytes) -> bytes:
     return compile_relocatable([CompileJob(sources.GLOBALS, "gfx1201")])[0]
-
-
-def _symbol_row(data: bytes, name: str) -> int:
-    elf = e.Elf(data)
-    table = next(s for s in elf.sections if s.type == e.SHT_SYMTAB)
-    return table.offset + [s.name for s in elf.symbols(table)].index(name) * e.SYM.size
-
-
-def _descriptor(at: int, layout: str, value: int) -> Callable[[bytes], bytes]:
-    """Change a field of kernel one's descriptor, which lies in the first segment: address equals offset."""
-
-    def change(data: bytes) -> bytes:
-        return _word(CodeObject.parse(data).kernel("one").descriptor_va + at, layout, value)(data)
-
-    return change
-
-
-def _symbol(name: str, at: int, layout: str, value: int) -> Callable[[bytes], bytes]:
-    return lambda data: _word(_symbol_row(data, name) + at, layout, value)(data)
-
-
-def _segment(index: int, at: int, layout: str, value: int) -> Callable[[bytes], bytes]:
-    return _word(e.EHDR.size + index * e.PHDR.size + at, layout, value)
 
 
 REFUSED: list[tuple[str, Callable[[bytes], bytes], str, str]] = [
@@ -202,67 +175,82 @@ REFUSED: list[tuple[str, Callable[[bytes], bytes], str, str]] = [
     ),
     ("bundle in a host file", lambda data: host_elf(data), "RW0312", "host ELF file with section .hip_fatbin"),
     ("bitcode", lambda data: b"BC\xc0\xde" + data, "RW0301", "LLVM bitcode"),
-    ("32 bits", _word(4, "<B", 1), "RW0302", "01 01 01"),
-    ("big endian", _word(5, "<B", 2), "RW0302", "02 02 01"),
-    ("x86-64", _word(18, "<H", 62), "RW0303", "machine 62: not an AMDGPU object"),
-    ("OSABI", _word(7, "<B", 97), "RW0303", "OSABI"),
+    ("32 bits", header_field(4, "<B", 1), "RW0302", "01 01 01"),
+    ("big endian", header_field(5, "<B", 2), "RW0302", "02 02 01"),
+    ("x86-64", header_field(18, "<H", 62), "RW0303", "machine 62: not an AMDGPU object"),
+    ("OSABI", header_field(7, "<B", 97), "RW0303", "OSABI"),
     (
         "relocatable",
         _relocatable,
         "RW0306",
         "not linked; allowed: a linked one; do: link it: radiowave.link, or ld.lld",
     ),
-    ("executable", _word(16, "<H", 2), "RW0302", "e_type: 2"),
-    ("version 2", _word(8, "<B", 0), "RW0304", "code object v2, which LLVM gave up in release 18"),
-    ("version 3", _word(8, "<B", 1), "RW0304", "code object v3, which LLVM gave up in release 18); allowed: 2 (v4), 3"),
-    ("version 7", _word(8, "<B", 5), "RW0304", "5; allowed: 2 (v4), 3 (v5), 4 (v6)"),
-    ("gfx1250", _word(48, "<I", 0x49), "RW0305", "gfx1250 (machine 0x49)"),
+    ("executable", header_field(16, "<H", 2), "RW0302", "e_type: 2"),
+    ("version 2", header_field(8, "<B", 0), "RW0304", "code object v2, which LLVM gave up in release 18"),
+    (
+        "version 3",
+        header_field(8, "<B", 1),
+        "RW0304",
+        "code object v3, which LLVM gave up in release 18); allowed: 2 (v4), 3",
+    ),
+    ("version 7", header_field(8, "<B", 5), "RW0304", "5; allowed: 2 (v4), 3 (v5), 4 (v6)"),
+    ("gfx1250", header_field(48, "<I", 0x49), "RW0305", "gfx1250 (machine 0x49)"),
     (
         "generic",
-        _word(48, "<I", 0x59),
+        header_field(48, "<I", 0x59),
         "RW0305",
         "gfx12-generic (machine 0x59): a generic target stands for several GPUs",
     ),
-    ("xnack", _word(48, "<I", 0x34E), "RW0318", "xnack on, sramecc unsupported for gfx1201"),
-    ("sramecc", _word(48, "<I", 0xC4E), "RW0318", "sramecc on for gfx1201; allowed: sramecc unsupported, xnack unsupp"),
-    ("unknown GPU", _word(48, "<I", 0xFE), "RW0305", "unknown GPU (machine 0xfe)"),
-    ("generic version", _word(48, "<I", 0x0100004E), "RW0305", "0x100004e"),
-    ("another GPU", _word(48, "<I", 0x48), "RW0308", "gfx1201; allowed: gfx1200"),
-    ("metadata version", _word(8, "<B", 2), "RW0308", "1.2; allowed: 1.1 (code object v4)"),
-    ("section table", _word(40, "<Q", 1 << 63), "RW0307", "section headers"),
-    ("program table", _word(32, "<Q", 1 << 63), "RW0307", "program headers"),
-    ("shentsize", _word(58, "<H", 63), "RW0307", "e_shentsize"),
-    ("phentsize", _word(54, "<H", 55), "RW0307", "e_phentsize"),
-    ("shstrndx", _word(62, "<H", 400), "RW0307", "e_shstrndx: 400"),
-    ("no segments", _word(56, "<H", 0), "RW0307", "inside the file bytes of one loaded segment"),
-    ("segments overlap", _segment(2, 16, "<Q", 0), "RW0307", "segment at 0x0"),
-    ("segment cut", _segment(4, 32, "<Q", 1 << 40), "RW0307", "no more bytes in the file than in memory"),
-    ("segment huge", _segment(4, 40, "<Q", 1 << 47), "RW0307", "below 0x100000000"),
-    ("segment past the file", _segment(2, 8, "<Q", 1 << 20), "RW0307", "inside the file of"),
-    ("code not executable", _segment(2, 4, "<I", 4), "RW0311", "executable segment that is not writable"),
-    ("code writable", _segment(2, 4, "<I", 7), "RW0311", "executable segment that is not writable"),
-    ("entry misaligned", _descriptor(16, "<q", 0x20), "RW0311", "a multiple of 256"),
-    ("entry elsewhere", _descriptor(16, "<q", -0x10C0), "RW0311", "a multiple of 256"),
-    ("descriptor wave", _descriptor(56, "<H", 0x8), "RW0310", "descriptor says wave64, metadata says wave32"),
-    ("group", _descriptor(0, "<I", 8), "RW0310", "group segment of kernel 'one': descriptor says 8, metadata says 0"),
-    ("private", _descriptor(4, "<I", 8), "RW0310", "private segment"),
+    ("xnack", header_field(48, "<I", 0x34E), "RW0318", "xnack on, sramecc unsupported for gfx1201"),
+    (
+        "sramecc",
+        header_field(48, "<I", 0xC4E),
+        "RW0318",
+        "sramecc on for gfx1201; allowed: sramecc unsupported, xnack unsupp",
+    ),
+    ("unknown GPU", header_field(48, "<I", 0xFE), "RW0305", "unknown GPU (machine 0xfe)"),
+    ("generic version", header_field(48, "<I", 0x0100004E), "RW0305", "0x100004e"),
+    ("another GPU", header_field(48, "<I", 0x48), "RW0308", "gfx1201; allowed: gfx1200"),
+    ("metadata version", header_field(8, "<B", 2), "RW0308", "1.2; allowed: 1.1 (code object v4)"),
+    ("section table", header_field(40, "<Q", 1 << 63), "RW0307", "section headers"),
+    ("program table", header_field(32, "<Q", 1 << 63), "RW0307", "program headers"),
+    ("shentsize", header_field(58, "<H", 63), "RW0307", "e_shentsize"),
+    ("phentsize", header_field(54, "<H", 55), "RW0307", "e_phentsize"),
+    ("shstrndx", header_field(62, "<H", 400), "RW0307", "e_shstrndx: 400"),
+    ("no segments", header_field(56, "<H", 0), "RW0307", "inside the file bytes of one loaded segment"),
+    ("segments overlap", segment_field(2, 16, "<Q", 0), "RW0307", "segment at 0x0"),
+    ("segment cut", segment_field(4, 32, "<Q", 1 << 40), "RW0307", "no more bytes in the file than in memory"),
+    ("segment huge", segment_field(4, 40, "<Q", 1 << 47), "RW0307", "below 0x100000000"),
+    ("segment past the file", segment_field(2, 8, "<Q", 1 << 20), "RW0307", "inside the file of"),
+    ("code not executable", segment_field(2, 4, "<I", 4), "RW0311", "executable segment that is not writable"),
+    ("code writable", segment_field(2, 4, "<I", 7), "RW0311", "executable segment that is not writable"),
+    ("entry misaligned", descriptor_field(16, "<q", 0x20), "RW0311", "a multiple of 256"),
+    ("entry elsewhere", descriptor_field(16, "<q", -0x10C0), "RW0311", "a multiple of 256"),
+    ("descriptor wave", descriptor_field(56, "<H", 0x8), "RW0310", "descriptor says wave64, metadata says wave32"),
+    (
+        "group",
+        descriptor_field(0, "<I", 8),
+        "RW0310",
+        "group segment of kernel 'one': descriptor says 8, metadata says 0",
+    ),
+    ("private", descriptor_field(4, "<I", 8), "RW0310", "private segment"),
     (
         "kernarg",
-        _descriptor(8, "<I", 16),
+        descriptor_field(8, "<I", 16),
         "RW0310",
         "kernarg segment of kernel 'one': descriptor says 16, metadata says 12",
     ),
-    ("dynamic stack", _descriptor(56, "<H", 0xC08), "RW0310", "descriptor says True, metadata says False"),
-    ("reserved word", _descriptor(12, "<I", 1), "RW0309", "bytes 12..15 not zero"),
-    ("reserved middle", _descriptor(40, "<I", 1), "RW0309", "bytes 24..43 not zero"),
-    ("reserved end", _descriptor(60, "<I", 1), "RW0309", "bytes 60..63 not zero"),
-    ("reserved property", _descriptor(56, "<H", 0x1408), "RW0309", "kernel code properties 0x1000"),
-    ("descriptor symbol", _symbol("one.kd", 0, "<I", 0), "RW0309", "no symbol 'one.kd'"),
-    ("descriptor misaligned", _symbol("one.kd", 8, "<Q", 0x744), "RW0309", "a multiple of 64"),
-    ("descriptor outside", _symbol("one.kd", 8, "<Q", 1 << 40), "RW0307", "descriptor of kernel 'one'"),
-    ("no function", _symbol("one", 8, "<Q", 0), "RW0311", "where no function of known size begins"),
-    ("empty function", _symbol("one", 16, "<Q", 0), "RW0311", "where no function of known size begins"),
-    ("endless function", _symbol("one", 16, "<Q", 1 << 62), "RW0311", "inside one executable segment"),
+    ("dynamic stack", descriptor_field(56, "<H", 0xC08), "RW0310", "descriptor says True, metadata says False"),
+    ("reserved word", descriptor_field(12, "<I", 1), "RW0309", "bytes 12..15 not zero"),
+    ("reserved middle", descriptor_field(40, "<I", 1), "RW0309", "bytes 24..43 not zero"),
+    ("reserved end", descriptor_field(60, "<I", 1), "RW0309", "bytes 60..63 not zero"),
+    ("reserved property", descriptor_field(56, "<H", 0x1408), "RW0309", "kernel code properties 0x1000"),
+    ("descriptor symbol", symbol_field("one.kd", 0, "<I", 0), "RW0309", "no symbol 'one.kd'"),
+    ("descriptor misaligned", symbol_field("one.kd", 8, "<Q", 0x744), "RW0309", "a multiple of 64"),
+    ("descriptor outside", symbol_field("one.kd", 8, "<Q", 1 << 40), "RW0307", "descriptor of kernel 'one'"),
+    ("no function", symbol_field("one", 8, "<Q", 0), "RW0311", "where no function of known size begins"),
+    ("empty function", symbol_field("one", 16, "<Q", 0), "RW0311", "where no function of known size begins"),
+    ("endless function", symbol_field("one", 16, "<Q", 1 << 62), "RW0311", "inside one executable segment"),
 ]
 
 
@@ -279,192 +267,8 @@ def test_refused(damage: Callable[[bytes], bytes], code: str, words: str, global
 
 def test_unstated_kernarg_size_of_a_descriptor(globals_object: bytes) -> None:
     """Assemblers may leave the descriptor's kernarg size at 0; the metadata has it."""
-    kernel = CodeObject.parse(_descriptor(8, "<I", 0)(globals_object)).kernel("one")
+    kernel = CodeObject.parse(descriptor_field(8, "<I", 0)(globals_object)).kernel("one")
     assert (kernel.descriptor.kernarg_bytes, kernel.kernarg_bytes) == (0, 12)
-
-
-def _with_metadata(data: bytes, edit: Callable[[dict[str, Any]], None]) -> bytes:
-    """The object with another metadata note, which stands at the file's end."""
-    elf = e.Elf(data)
-    document: dict[str, Any] = msgpack.unpackb(elf.notes()[0].payload)
-    edit(document)
-    return _with_note(data, msgpack.packb(document))
-
-
-def _with_note(data: bytes, payload: bytes) -> bytes:
-    elf = e.Elf(data)
-    index = next(i for i, segment in enumerate(elf.segments) if segment.type == e.PT_NOTE)
-    note = e.NHDR.pack(7, len(payload), e.NT_AMDGPU_METADATA) + b"AMDGPU\0\0" + payload + bytes(-len(payload) % 4)
-    moved = _segment(index, 8, "<Q", len(data))(data)
-    return _segment(index, 32, "<Q", len(note))(moved) + note
-
-
-def _edit_kernel(**changes: Any) -> Callable[[dict[str, Any]], None]:
-    def edit(document: dict[str, Any]) -> None:
-        for key, value in changes.items():
-            document["amdhsa.kernels"][0][f".{key}"] = value
-
-    return edit
-
-
-def _edit_argument(index: int, **changes: Any) -> Callable[[dict[str, Any]], None]:
-    def edit(document: dict[str, Any]) -> None:
-        for key, value in changes.items():
-            document["amdhsa.kernels"][0][".args"][index][f".{key}"] = value
-
-    return edit
-
-
-def _both(*edits: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any]], None]:
-    def edit(document: dict[str, Any]) -> None:
-        for one in edits:
-            one(document)
-
-    return edit
-
-
-def test_argument_offset_is_the_metadata_s(globals_object: bytes) -> None:
-    """Case 47: where the metadata says 24, the argument is at 24, whatever C rules would say."""
-    edit = _both(_edit_argument(1, offset=24), _edit_kernel(kernarg_segment_size=28))
-    linked = _with_metadata(_descriptor(8, "<I", 0)(globals_object), edit)
-    assert [a.offset for a in CodeObject.parse(linked).kernel("one").arguments] == [0, 24]
-
-
-@pytest.mark.parametrize(
-    ("edit", "code", "words"),
-    [
-        (_edit_kernel(wavefront_size=64), "RW0310", "descriptor says wave32, metadata says wave64"),
-        (_edit_kernel(wavefront_size=48), "RW0310", "metadata says wave48"),
-        (_edit_kernel(name="two"), "RW0308", "two kernels named 'two'"),
-        (_edit_kernel(symbol="three.kd"), "RW0309", "no symbol 'three.kd'"),
-        (_edit_kernel(name=5), "RW0308", "metadata kernel 0 .name: int 5; allowed: a str"),
-        (_edit_kernel(args={}), "RW0308", "kernel 'one' .args: dict {}"),
-        (_edit_kernel(args=[7]), "RW0308", "argument 0: int; allowed: a map"),
-        (_edit_kernel(kernarg_segment_size=-1), "RW0308", ".kernarg_segment_size: -1; allowed: 0..1048576"),
-        (_edit_kernel(kernarg_segment_size=1 << 40), "RW0308", ".kernarg_segment_size: 1099511627776"),
-        (_edit_kernel(kernarg_segment_size=True), "RW0308", "bool True; allowed: a int"),
-        (_edit_kernel(kernarg_segment_align=12), "RW0308", "12; allowed: a power of two"),
-        (_edit_kernel(kernarg_segment_align=0), "RW0308", "0; allowed: a power of two"),
-        (_edit_kernel(reqd_workgroup_size=[1, 2]), "RW0308", "[1, 2]; allowed: 3 integers"),
-        (_edit_kernel(uses_dynamic_stack=True), "RW0310", "dynamic stack"),
-        (_edit_argument(1, offset=10), "RW0308", "offset 10, size 4; allowed: inside the kernarg segment of 12 bytes"),
-        (_edit_argument(1, offset=4), "RW0308", "argument 'i' at 4; allowed: at or behind 8"),
-        (_edit_argument(1, size=0), "RW0308", "size 0"),
-        (_edit_argument(0, address_space="shared"), "RW0308", "'shared'; allowed: constant generic global"),
-        (_edit_argument(0, access="sometimes"), "RW0308", "'sometimes'; allowed: read_only"),
-        (_edit_argument(0, type_name=1), "RW0308", ".type_name: int 1; allowed: a str"),
-        (_edit_argument(0, is_const=1), "RW0308", ".is_const: int 1; allowed: a bool"),
-        (_edit_kernel(kind="main"), "RW0308", "'main'; allowed: fini init normal"),
-        (_edit_kernel(workgroup_size_hint=[1]), "RW0308", ".workgroup_size_hint: [1]; allowed: 3 integers"),
-        (_edit_argument(0, actual_access="none"), "RW0308", "'none'; allowed: read_only read_write write_only"),
-        (lambda d: d.update({"amdhsa.kernels": 3}), "RW0308", "metadata amdhsa.kernels: int 3"),
-        (lambda d: d.update({"amdhsa.version": [1]}), "RW0308", "amdhsa.version: [1]; allowed: 2 integers"),
-        (lambda d: d.pop("amdhsa.version"), "RW0308", "amdhsa.version: nothing"),
-        (lambda d: d["amdhsa.kernels"][0].pop(".symbol"), "RW0308", ".symbol: nothing; allowed: a str"),
-        (lambda d: d.update({"amdhsa.target": "amdgcn-amd-amdhsa--gfx1100"}), "RW0308", "as the ELF header says"),
-    ],
-)
-def test_metadata_refused(edit: Callable[[dict[str, Any]], None], code: str, words: str, globals_object: bytes) -> None:
-    """Every field has a type and a range, and says the same as the descriptor."""
-    with pytest.raises(CodeObjectError) as caught:
-        CodeObject.parse(_with_metadata(globals_object, edit))
-    assert caught.value.code == code
-    assert words in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    "payload",
-    [
-        b"",
-        b"\xc1",
-        b"\x80",
-        b"\x01",
-        b"\xdf\xff\xff\xff\xff",
-        b"\xdd\xff\xff\xff\xff",
-        b"\x81\x80\x01",
-        b"\x91" * 100_000,
-    ],
-    ids=["empty", "never used", "no keys", "number", "huge map", "huge list", "map as key", "deep"],
-)
-def test_metadata_that_is_no_document(payload: bytes, globals_object: bytes) -> None:
-    """Neither counts nor depth in the note can cost memory or break the reader."""
-    with pytest.raises(CodeObjectError, match="RW0308"):
-        CodeObject.parse(_with_note(globals_object, payload))
-
-
-@pytest.mark.parametrize("kind", VALUE_KINDS)
-def test_every_kind_of_argument(kind: str, globals_object: bytes) -> None:
-    """Each kind of LLVM's list is known; one that the ABI gives a size has that size and no other."""
-    nbytes = VALUE_KINDS[kind].nbytes or 8
-    segment = _edit_kernel(kernarg_segment_size=16)
-    # The descriptor may leave its kernarg size open.
-    open_size = _descriptor(8, "<I", 0)(globals_object)
-    edit = _both(segment, _edit_argument(1, size=nbytes, value_kind=kind))
-    argument = CodeObject.parse(_with_metadata(open_size, edit)).kernel("one").arguments[1]
-    assert (argument.kind, argument.size, argument.is_known) == (kind, nbytes, True)
-    assert argument.is_hidden == kind.startswith("hidden_")
-    if VALUE_KINDS[kind].nbytes:
-        edit = _both(segment, _edit_argument(1, size=nbytes - 1, value_kind=kind))
-        with pytest.raises(CodeObjectError, match=f"RW0308 .*argument 1: {kind} of {nbytes - 1} bytes"):
-            CodeObject.parse(_with_metadata(open_size, edit))
-
-
-def test_unknown_kind_is_listed_and_marked(globals_object: bytes) -> None:
-    """Case 49: a kind of tomorrow is not dropped, whatever its size."""
-    changed = _with_metadata(globals_object, _edit_argument(1, value_kind="hidden_tomorrow"))
-    argument = CodeObject.parse(changed).kernel("one").arguments[1]
-    assert (argument.kind, argument.is_known, argument.is_hidden) == ("hidden_tomorrow", False, True)
-    (shown,) = inspection_json(inspect(changed))["objects"]
-    assert [row["known"] for row in shown["kernels"][0]["arguments"]] == [True, False]
-    lines = list(inspection_lines(inspect(changed)))
-    assert "      8    4  hidden_tomorrow i (unsupported kind)" in lines
-
-
-def test_what_the_source_says_about_an_argument(globals_object: bytes) -> None:
-    """OpenCL's type names and qualifiers, and the language; absent ones have defaults."""
-    source = {"type_name": "image2d_t", "access": "read_only", "pointee_align": 4, "is_const": True, "is_pipe": True}
-    edit = _both(
-        _edit_argument(0, **source), _edit_kernel(language="OpenCL C", kind="init", workgroup_size_hint=[8, 8, 1])
-    )
-    changed = _with_metadata(globals_object, edit)
-    kernel = CodeObject.parse(changed).kernel("one")
-    assert (kernel.language, kernel.kind, kernel.workgroup_hint) == ("OpenCL C", "init", (8, 8, 1))
-    first, second = kernel.arguments
-    assert (first.type_name, first.declared_access, first.pointee_align) == ("image2d_t", "read_only", 4)
-    assert (first.is_const, first.is_restrict, first.is_volatile, first.is_pipe) == (True, False, False, True)
-    assert (second.type_name, second.declared_access, second.pointee_align, second.is_const) == ("", None, None, False)
-    lines = list(inspection_lines(inspect(changed)))
-    assert any(line.endswith("OpenCL C  runs at init") for line in lines)
-    assert "      0    8  global_buffer y image2d_t global read_only const pipe aligned to 4" in lines
-
-
-def test_size_of_the_metadata_is_limited(globals_object: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A document may take many times its size in memory."""
-    monkeypatch.setattr(metadata, "MAX_NOTE_BYTES", 100)
-    with pytest.raises(CodeObjectError, match="RW0308 metadata note: [0-9]+ bytes; allowed: up to 100"):
-        CodeObject.parse(globals_object)
-
-
-def test_missing_note_and_second_note(globals_object: bytes) -> None:
-    """Exactly one metadata note."""
-    elf = e.Elf(globals_object)
-    index = next(i for i, segment in enumerate(elf.segments) if segment.type == e.PT_NOTE)
-    with pytest.raises(CodeObjectError, match="RW0308 notes: 0"):
-        CodeObject.parse(_segment(index, 32, "<Q", 0)(globals_object))
-    segment = elf.segments[index]
-    twice = globals_object[segment.offset : segment.offset + segment.file_bytes] * 2
-    moved = _segment(index, 32, "<Q", len(twice))(_segment(index, 8, "<Q", len(globals_object))(globals_object))
-    with pytest.raises(CodeObjectError, match="RW0308 notes: 2"):
-        CodeObject.parse(moved + twice)
-
-
-def test_note_larger_than_its_segment(globals_object: bytes) -> None:
-    """A note's own sizes are checked too."""
-    elf = e.Elf(globals_object)
-    note = next(segment for segment in elf.segments if segment.type == e.PT_NOTE)
-    for field in (0, 4):  # owner's size, payload's size
-        with pytest.raises(CodeObjectError, match=f"RW0307 note at {note.offset:#x}"):
-            CodeObject.parse(_word(note.offset + field, "<I", 0xFFFFFFF0)(globals_object))
 
 
 def test_stripped_object_is_read_by_dynsym(globals_object: bytes) -> None:
@@ -472,7 +276,7 @@ def test_stripped_object_is_read_by_dynsym(globals_object: bytes) -> None:
     elf = e.Elf(globals_object)
     table = next(s for s in elf.sections if s.type == e.SHT_SYMTAB)
     header = struct.unpack_from("<Q", globals_object, 40)[0] + table.index * e.SHDR.size
-    stripped = CodeObject.parse(_word(header + 4, "<I", e.SHT_PROGBITS)(globals_object))
+    stripped = CodeObject.parse(header_field(header + 4, "<I", e.SHT_PROGBITS)(globals_object))
     assert stripped.kernels == CodeObject.parse(globals_object).kernels
 
 
@@ -525,19 +329,11 @@ def test_tables_of_too_many_rows(globals_object: bytes, monkeypatch: pytest.Monk
 
 def test_kernels_that_share_code_cost_no_time(globals_object: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernel after kernel over the same bytes is damage, not work to do: the reader has a budget."""
-    linked = _with_metadata(globals_object, _repeat_kernel(100))
+    linked = with_metadata(globals_object, repeat_kernel(100))
     assert len(CodeObject.parse(linked).kernels) == 100
     monkeypatch.setattr(image, "MAX_CODE_READS", 0.1)
     with pytest.raises(CodeObjectError, match="RW0313 kernel 'k"):
         CodeObject.parse(linked)
-
-
-def _repeat_kernel(times: int) -> Callable[[dict[str, Any]], None]:
-    def edit(document: dict[str, Any]) -> None:
-        first = document["amdhsa.kernels"][0]
-        document["amdhsa.kernels"] = [{**first, ".name": f"k{index}"} for index in range(times)]
-
-    return edit
 
 
 @cache

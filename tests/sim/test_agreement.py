@@ -22,8 +22,8 @@ from redline.hsa import Agent, Runtime
 from redline.kernels import DEMO_TARGETS, build
 from redline.sim.launch import geometry
 from redline.sim.runtime import SimRuntime
+from tests.sim.aql_kernels import LLVM, kernel
 from tests.sim.streams import Remembering, device, run_stream
-from tests.sim.test_aql import LLVM, kernel
 
 FORMS = Path(__file__).parent.parent / "answers" / "pm4" / "forms.json"
 FAMILY_OF = {

@@ -8,109 +8,19 @@ never taken from the encoder or from radiowave.
 from __future__ import annotations
 
 import json
-import struct
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from redline.errors import QueueFailed
-from redline.hsa import Agent, Buffer
 from redline.sim.dispatch import Dispatch
 from redline.sim.launch import geometry
-from redline.sim.runtime import SimRuntime
-from tests.sim.streams import Remembering, device, dispatch, ib_packet, launch, run_stream
+from tests.sim.aql_kernels import LLVM, UNSET, descriptor, kernel
+from tests.sim.streams import Remembering, dispatch, ib_packet, launch, run_stream
 
 ANSWERS = Path(__file__).parent.parent / "answers" / "pm4"
-
-# rsrc1, rsrc2, rsrc3, properties of a kernel with one workgroup id and 1 KiB of LDS, by LLVM 22.
-LLVM = {
-    "gfx1010": (0xE0AF0000, 0x8C, 0, 0x0409),
-    "gfx1030": (0xE0AF0000, 0x8C, 0, 0x0409),
-    "gfx1100": (0xE0AF0000, 0x9E, 0x20, 0x0408),
-    "gfx1151": (0xE0AF0000, 0x84, 0x20, 0x0408),
-    "gfx1201": (0xE00F0000, 0x84, 0x20, 0x0408),
-}
-ENTRY_OFFSET = 0x100
-UNSET = 0xDEADBEEF
-
-
-def descriptor(target: str = "gfx1201", **changed: int) -> bytes:
-    """64 bytes as LLVM writes them: group, private and kernarg bytes, 4 zeros, entry offset, 20 zeros, rsrc3, rsrc1,
-    rsrc2, properties, preload, 4 zeros."""
-    rsrc1, rsrc2, rsrc3, properties = LLVM[target]
-    values = {"group": 1024, "private": 0, "kernarg": 64, "gap0": 0, "entry": ENTRY_OFFSET, "gap1": 0, "preload": 0}
-    values |= {"rsrc1": rsrc1, "rsrc2": rsrc2, "rsrc3": rsrc3, "properties": properties, "gap2": 0} | changed
-    head = struct.pack("<4Iq", *(values[name] for name in ("group", "private", "kernarg", "gap0", "entry")))
-    words = struct.pack("<3I", *(values[name] for name in ("rsrc3", "rsrc1", "rsrc2")))
-    tail = struct.pack("<2HI", *(values[name] for name in ("properties", "preload", "gap2")))
-    return head + struct.pack("<I", values["gap1"]) + bytes(16) + words + tail
-
-
-@dataclass
-class Kernel:
-    """A descriptor in device memory, an argument block, and the packet that launches it."""
-
-    sim: SimRuntime
-    agent: Agent
-    code: Buffer
-    arguments: Buffer
-    backend: Remembering
-
-    def packet(
-        self,
-        grid: tuple[int, int, int] = (1024, 1, 1),
-        block: tuple[int, int, int] = (256, 1, 1),
-        *,
-        header: int = 0x1502,
-        dims: int = 1,
-        group: int = 1024,
-        signal: int = 0,
-        **words: int,
-    ) -> NDArray[np.uint32]:
-        """Sixteen words; `words` such as w6=1 replaces one of them."""
-        made = [header | dims << 16, block[0] | block[1] << 16, block[2], *grid, 0, group]
-        for address in (self.code.address, self.arguments.address, 0, signal):
-            made += [address & 0xFFFFFFFF, address >> 32]
-        for name, value in words.items():
-            made[int(name[1:])] = value
-        return np.array(made, np.uint32)
-
-    def run(self, packets: NDArray[np.uint32]) -> list[Dispatch]:
-        """Run packets on a fresh queue; what reached the back end, in order."""
-        batch = packets.reshape(-1, 16)
-        with self.agent.queue() as queue, self.agent.signal(1) as signal:
-            last = np.array([0x1503, *[0] * 13, signal.handle & 0xFFFFFFFF, signal.handle >> 32], np.uint32)
-            queue.submit(np.vstack([batch, last]))
-            signal.wait_below(1, 10, poll=queue.check)
-        return self.backend.seen
-
-    def refused(self, packets: NDArray[np.uint32], message: str) -> None:
-        """The queue stops with a message, and nothing has run."""
-        with pytest.raises(QueueFailed, match=message):
-            self.run(packets)
-        assert self.backend.seen == []
-
-
-@contextmanager
-def kernel(
-    target: str = "gfx1201", *, backend: Remembering | None = None, patience_s: float = 5.0, **changed: int
-) -> Iterator[Kernel]:
-    """A device with one kernel on it."""
-    backend = backend or Remembering()
-    with (
-        device(target, backend, patience_s=patience_s) as (sim, agent),
-        agent.allocate(4096, "device", executable=True) as code,
-        agent.allocate(256, "kernarg") as arguments,
-    ):
-        code.write(descriptor(target, **changed))
-        yield Kernel(sim, agent, code, arguments, backend)
 
 
 def expected_user_data(target: str, kernarg: int) -> tuple[int, ...]:
@@ -339,114 +249,3 @@ def test_addresses_without_memory_are_memory_faults_that_name_their_field() -> N
         near_end = k.arguments.address + 256 - 48
         k.refused(k.packet(w10=near_end & 0xFFFFFFFF), failed + "kernarg_address of AQL packet 0")
         assert len(k.run(k.packet(w10=(near_end - 16) & 0xFFFFFFFF))) == 1
-
-
-# Barriers
-
-
-def barrier(kind: int, dependencies: list[int], signal: int = 0) -> NDArray[np.uint32]:
-    """Type 3 (AND) or 5 (OR) with the barrier bit and system scopes."""
-    words = [0x1500 | kind, 0]
-    for handle in [*dependencies, *[0] * (5 - len(dependencies)), 0, signal]:
-        words += [handle & 0xFFFFFFFF, handle >> 32]
-    return np.array(words, np.uint32)
-
-
-@pytest.mark.parametrize("kind", [3, 5])
-def test_barriers_wait_for_all_or_for_one(kind: int) -> None:
-    """AND needs every signal at 0, OR any; null handles are passed over, in whatever place."""
-    with device() as (_, agent), agent.queue() as queue, agent.signal(1) as done:
-        signals = [agent.signal(2) for _ in range(3)]
-        handles = [0, signals[0].handle, signals[1].handle, 0, signals[2].handle]
-        queue.submit(barrier(kind, handles, done.handle))
-        for count, signal in enumerate(signals):
-            signal.store(1)
-            time.sleep(0.005)
-            assert done.load() == (0 if kind == 5 and count else 1)
-            signal.store(0)
-            time.sleep(0.005)
-            if kind == 5:
-                done.wait_below(1, 10, poll=queue.check)
-        done.wait_below(1, 10, poll=queue.check)
-        for signal in signals:
-            signal.close()
-
-
-def test_a_barrier_or_of_null_handles_alone_could_never_be_satisfied() -> None:
-    """hsa.h: a null handle of a barrier-OR is a dependency not satisfied. Said at once instead of waited for."""
-    with device() as (_, agent), agent.queue() as queue, agent.signal(1) as done:
-        queue.submit(barrier(5, [], done.handle))
-        with pytest.raises(QueueFailed, match="dep_signal of a barrier-OR: .*at least one signal"):
-            done.wait_below(1, 10, poll=queue.check)
-
-
-def test_a_barrier_and_of_null_handles_alone_is_satisfied() -> None:
-    """It only completes its signal."""
-    with device() as (_, agent), agent.queue() as queue, agent.signal(1) as done:
-        queue.submit(barrier(3, [], done.handle))
-        assert done.wait_below(1, 10, poll=queue.check) == 0
-
-
-@pytest.mark.parametrize("value", [1, -1, 1 << 40])
-def test_only_zero_satisfies(value: int) -> None:
-    """Not negative numbers, not zeros in the low half alone; the account names signal and value."""
-    with device(patience_s=0.05) as (_, agent), agent.signal(value) as never, agent.queue() as queue:
-        queue.submit(barrier(5, [0, never.handle]))
-        with pytest.raises(QueueFailed, match=rf"barrier-OR: waited 0.05 s for one signal to be 0.*= {value}"):
-            never.wait_below(-(1 << 62), 10, poll=queue.check)
-
-
-def test_barriers_join_two_queues() -> None:
-    """Two producers and a consumer behind a barrier-AND: the consumer's kernel runs last, whoever is first."""
-    order: list[int] = []
-
-    def act(seen: Dispatch, *_: object) -> None:
-        time.sleep(0.01 * seen.dims[0])
-        order.append(seen.dims[0])
-
-    with (
-        kernel(backend=Remembering(act)) as k,
-        k.agent.signal(1) as first,
-        k.agent.signal(1) as second,
-        k.agent.signal(1) as done,
-        k.agent.queue() as consumer,
-        k.agent.queue() as a,
-        k.agent.queue() as b,
-    ):
-        wait = barrier(3, [first.handle, second.handle])
-        consumer.submit(np.vstack([wait, k.packet((256, 1, 1), signal=done.handle)]))
-        a.submit(k.packet((3 * 256, 1, 1), signal=first.handle))
-        b.submit(k.packet((2 * 256, 1, 1), signal=second.handle))
-        done.wait_below(1, 10, poll=consumer.check)
-    assert order[-1] == 1
-    assert sorted(order) == [1, 2, 3]
-
-
-def test_doorbells_are_no_signals_of_packets() -> None:
-    """A doorbell's handle would turn a completion into a ring of that queue."""
-    with device() as (_, agent), agent.queue() as queue, agent.queue() as other, agent.signal(1) as signal:
-        queue.submit(barrier(3, [], other.doorbell))
-        with pytest.raises(QueueFailed, match="completion signal .*a live signal"):
-            signal.wait_below(1, 10, poll=queue.check)
-        other.submit(barrier(5, [queue.doorbell]))
-        with pytest.raises(QueueFailed, match="dword 2: dep_signal"):
-            signal.wait_below(1, 10, poll=other.check)
-
-
-def test_a_signal_that_is_destroyed_under_a_packet_stops_the_queue_with_its_handle() -> None:
-    """As a dependency and as the completion signal: hardware would read and write freed memory."""
-    with device() as (_, agent), agent.queue() as queue, agent.signal(1) as never:
-        gone = agent.signal(1)
-        queue.submit(barrier(3, [gone.handle]))
-        time.sleep(0.02)
-        gone.close()
-        with pytest.raises(QueueFailed, match=r"dword 2: dep_signal of barrier-AND: signal 0x[0-9a-f]+ is not alive"):
-            never.wait_below(1, 10, poll=queue.check)
-
-    def destroy(*_: object) -> None:
-        victims.pop().close()
-
-    with kernel(backend=Remembering(destroy)) as k:
-        victims = [k.agent.signal(1)]
-        with pytest.raises(QueueFailed, match=r"dword 14: completion signal 0x[0-9a-f]+, gone meanwhile"):
-            k.run(k.packet(signal=victims[0].handle))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import numpy as np
@@ -10,8 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from redline.sim.allocations import READ_GRANULE
 from redline.sim.errors import MemoryFault
-from redline.sim.memory import GUARD_BYTES, POISON, READ_GRANULE, WINDOW_BYTES, Memory
+from redline.sim.gaps import GUARD_BYTES, WINDOW_BYTES, Gaps
+from redline.sim.memory import POISON, Memory
 
 
 @pytest.fixture(name="memory")
@@ -131,6 +134,9 @@ def test_a_closed_memory_serves_the_next_one_cleanly() -> None:
     with pytest.raises(MemoryError, match="closed"):
         first.allocate(64)
     second = Memory()
+    assert first.find(second.allocate(64)) is None
+    second.close()
+    second = Memory()
     assert second.allocations == ()
     assert second.u32_at(second.allocate(4096)) == POISON
     second.close()
@@ -167,14 +173,14 @@ def test_memory_may_be_freed_while_the_table_changes(monkeypatch: pytest.MonkeyP
     neither change is lost."""
     memory = Memory()
     first, second, third = (memory.allocate(64) for _ in range(3))
-    find_gap = memory._find_gap
+    take = memory._gaps.take
 
-    def collect(nbytes: int, align: int) -> int:
+    def collect(nbytes: int, align: int) -> int | None:
         for address in (first, third, first):
             memory.free(address)
-        return find_gap(nbytes, align)
+        return take(nbytes, align)
 
-    monkeypatch.setattr(memory, "_find_gap", collect)
+    monkeypatch.setattr(memory._gaps, "take", collect)
     fresh = memory.allocate(64)
     monkeypatch.undo()
     assert [row.address for row in memory.allocations] == sorted([second, fresh])
@@ -182,3 +188,51 @@ def test_memory_may_be_freed_while_the_table_changes(monkeypatch: pytest.MonkeyP
     with pytest.raises(ValueError, match="no allocation starts at"):
         memory.free(first)
     memory.close()
+
+
+def test_ten_thousand_buffers_cost_no_more_each_than_one() -> None:
+    """Allocating, mapping, finding and freeing do not look at the other buffers: a table that is copied at each call
+    needs half a minute for this."""
+    memory, begin = Memory(), time.perf_counter()
+    addresses = [memory.allocate(64, align=4096, mapped=False) for _ in range(10_000)]
+    for address in addresses:
+        memory.map_for_device(address)
+    last = memory.find(addresses[-1], 64)
+    assert last is not None
+    assert last.mapped
+    for address in addresses[1::2]:
+        memory.free(address)
+    addresses[1::2] = [memory.allocate(64, align=4096) for _ in addresses[1::2]]
+    assert len({*addresses}) == len(memory.allocations) == 10_000
+    columns = np.array(addresses, np.uint64)
+    memory.write(columns, np.arange(10_000, dtype=np.uint64)[:, None].view(np.uint8))
+    assert memory.read(columns, 8).view(np.uint64)[:, 0].tolist() == list(range(10_000))
+    for address in addresses:
+        memory.free(address)
+    assert memory.allocations == ()
+    assert time.perf_counter() - begin < 10
+    memory.close()
+
+
+@given(data=st.data())
+def test_gaps_never_overlap_and_grow_together_again(data: st.DataObject) -> None:
+    """Each range that is taken has its bytes and its guard for itself; when all are given back, there is one gap."""
+    size = 1 << 18
+    gaps = Gaps(0, size)
+    live: dict[int, int] = {}
+    for _ in range(data.draw(st.integers(1, 30), label="steps")):
+        if data.draw(st.booleans(), label="give back") and live:
+            gone = data.draw(st.sampled_from(sorted(live)), label="which")
+            gaps.give_back(gone, live.pop(gone))
+            continue
+        nbytes, align = data.draw(st.integers(1, 1 << 16)), 1 << data.draw(st.integers(0, 14))
+        address = gaps.take(nbytes, align)
+        if address is not None:
+            assert address % align == 0
+            assert address + nbytes + GUARD_BYTES <= size
+            for other, bytes_there in live.items():
+                assert address + nbytes + GUARD_BYTES <= other or other + bytes_there + GUARD_BYTES <= address
+            live[address] = nbytes
+    for address, nbytes in live.items():
+        gaps.give_back(address, nbytes)
+    assert gaps.take(size - GUARD_BYTES, 1) == 0

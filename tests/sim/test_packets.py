@@ -252,61 +252,6 @@ def test_the_place_of_a_refused_word_is_exact() -> None:
         )
 
 
-def test_gfx10_three_packet_drain() -> None:
-    """Zero with confirm, write at end of pipe, wait for it: words of the gfx10 fence, k = 1 and 2."""
-    with device("gfx1010") as (sim, agent), agent.allocate(64, "kernarg") as fence:
-        lo, hi = fence.address & 0xFFFFFFFF, fence.address >> 32
-        words = [0xC0033700, 0x00100200, lo, hi, 0]
-        for k in (1, 2):
-            words += [0xC0064900, 0x00000528, 0x23010000, lo, hi, k, 0, 0]
-            words += [0xC0053C00, 0x00000015, lo, hi, k, 0xFFFFFFFF, 4]
-        run_stream(agent, words)
-        assert fence.read("<u4", 0, 2).tolist() == [2, 0x7FFADEAD]
-        assert [packet.name for packet in sim.trace] == ["WRITE_DATA", *["RELEASE_MEM", "WAIT_REG_MEM"] * 2]
-
-
-def test_an_unconfirmed_zero_comes_too_late_for_its_wait() -> None:
-    """Without WR_CONFIRM the zero lands at the end, over the fence value: why the confirm bit matters."""
-    with device("gfx1010", patience_s=0.05) as (_, agent), agent.allocate(64, "kernarg") as fence:
-        lo, hi = fence.address & 0xFFFFFFFF, fence.address >> 32
-        words = [0xC0033700, 0x00000200, lo, hi, 0, 0xC0053C00, 0x00000013, lo, hi, 0, 0xFFFFFFFF, 4]
-        with pytest.raises(QueueFailed, match=rf"WAIT_REG_MEM: waited 0.05 s for \[{fence.address:#x}\].* == 0x0"):
-            run_stream(agent, words)
-        run_stream(agent, words[:5])
-        assert fence.read("<u4", 0, 1)[0] == 0
-
-
-@pytest.mark.parametrize(
-    ("function", "reference", "holds"),
-    [
-        *[(0, 9, True), (1, 5, False), (1, 6, True), (2, 5, True), (2, 4, False), (3, 5, True), (3, 4, False)],
-        *[(4, 5, False), (4, 4, True), (5, 5, True), (5, 6, False), (6, 5, False), (6, 4, True)],
-    ],
-)
-def test_wait_functions(function: int, reference: int, holds: bool) -> None:
-    """All seven comparisons of a word that holds 5 under the mask."""
-    with device(patience_s=0.02) as (_, agent), agent.allocate(64, "kernarg") as word:
-        word.write(np.array([0xFF05], np.uint32))
-        lo, hi = word.address & 0xFFFFFFFF, word.address >> 32
-        words = [0xC0053C00, 0x00000010 | function, lo, hi, reference, 0xFF, 4]
-        if holds:
-            run_stream(agent, words)
-        else:
-            with pytest.raises(QueueFailed, match="last saw 0xff05"):
-                run_stream(agent, words)
-
-
-def test_a_wait_sees_what_the_host_stores_later() -> None:
-    """The wait polls memory, so the host can satisfy it."""
-    with device() as (_, agent), agent.allocate(64, "fine") as word:
-        word.view("<u4")[0] = 0
-        lo, hi = word.address & 0xFFFFFFFF, word.address >> 32
-        timer = threading.Timer(0.05, lambda: word.view("<u4").__setitem__(0, 7))
-        timer.start()
-        run_stream(agent, [0xC0053C00, 0x00000013, lo, hi, 7, 0xFFFFFFFF, 4])
-        timer.join()
-
-
 def test_release_mem_writes_data_and_the_clock() -> None:
     """32 and 64 bits of immediate data, nothing, and a clock that moves on."""
     with device() as (_, agent), agent.allocate(64, "kernarg") as out:

@@ -27,8 +27,8 @@ from redline.sim.memory import Memory
 from redline.sim.packet import Executed
 from redline.sim.packets import Pm4Reader
 from redline.sim.signals import Signals
+from tests.sim.aql_kernels import descriptor
 from tests.sim.streams import Remembering, launch
-from tests.sim.test_aql import descriptor
 
 STREAM_BYTES = 1 << 16
 

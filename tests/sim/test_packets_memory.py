@@ -8,19 +8,15 @@ encoder: a wrong number in it must not be wrong here too.
 from __future__ import annotations
 
 import struct
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from ctypes import byref, c_uint64
 
 import numpy as np
 import pytest
 
 from redline.errors import QueueFailed
-from redline.hsa import Agent, Buffer
 from redline.hsa.abi import AgentInfo, SystemInfo
-from redline.sim.runtime import SimRuntime
+from tests.sim.memory_packets import copy_data, dispatch_indirect, halves, memory, release, wait64, write_data
 from tests.sim.streams import PAD, Remembering, device, ib_packet, launch, run_stream, set_sh
 
 POISON = 0x7FFADEAD
@@ -29,40 +25,6 @@ EVERY_FAMILY = ["gfx1010", "gfx1030", "gfx1100", "gfx1151", "gfx1201"]
 # Top-of-pipe timestamps in the MEC-clean form: gfx10 and gfx11, then gfx12 with its temporal fields (LU).
 CLOCK = {"gfx1010": 0x00010209, "gfx1030": 0x00010209, "gfx1100": 0x00010209, "gfx1151": 0x00010209}
 CLOCK["gfx1201"] = 0x06016209
-
-
-def halves(value: int) -> list[int]:
-    """Low and high dword."""
-    return [value & 0xFFFFFFFF, value >> 32]
-
-
-def copy_data(control: int, source: int, target: int) -> list[int]:
-    return [0xC0044000, control, *halves(source), *halves(target)]
-
-
-def write_data(control: int, target: int, *data: int) -> list[int]:
-    return [0xC0023700 + (len(data) << 16), control, *halves(target), *data]
-
-
-def release(control: int, selectors: int, target: int, data: int = 0) -> list[int]:
-    return [0xC0064900, control, selectors, *halves(target), *halves(data), 0]
-
-
-def wait64(function: int, target: int, reference: int, mask: int) -> list[int]:
-    return [0xC0079300, 0x10 | function, *halves(target), *halves(reference), *halves(mask), 4]
-
-
-def dispatch_indirect(arguments: int, initiator: int = 0x8045) -> list[int]:
-    return [0xC0021602, *halves(arguments), initiator]
-
-
-@contextmanager
-def memory(
-    target: str = "gfx1201", backend: Remembering | None = None, *, patience_s: float = 5.0
-) -> Iterator[tuple[SimRuntime, Agent, Buffer]]:
-    """A device and 64 dwords of its kernarg pool."""
-    with device(target, backend, patience_s=patience_s) as (sim, agent), agent.allocate(256, "kernarg") as buffer:
-        yield sim, agent, buffer
 
 
 # Copies
@@ -184,70 +146,6 @@ def test_cache_bits_that_a_family_does_not_have_are_refused_in_releases() -> Non
     for target, bit in real:
         with memory(target) as (_, agent, _buffer):
             run_stream(agent, release(0x528 | 1 << bit, 0, 0))
-
-
-# Waits
-
-
-@pytest.mark.parametrize(
-    ("function", "reference", "holds"),
-    [
-        *[(0, 9, True), (1, 5, False), (1, 6, True), (2, 5, True), (2, 4, False), (3, 5, True), (3, 4, False)],
-        *[(4, 5, False), (4, 4, True), (5, 5, True), (5, 6, False), (6, 5, False), (6, 4, True)],
-    ],
-)
-def test_64_bit_waits_compare_both_halves(function: int, reference: int, holds: bool) -> None:
-    """All seven functions; the word holds 5 in its high half under the mask, and noise elsewhere."""
-    with memory(patience_s=0.02) as (_, agent, buffer):
-        buffer.write(np.array([0xFFFFFFFF, 0x77000005], np.uint32))
-        words = wait64(function, buffer.address, reference << 32, 0xFF_00000000)
-        if holds:
-            run_stream(agent, words)
-        else:
-            with pytest.raises(QueueFailed, match="WAIT_REG_MEM64: waited 0.02 s .*last saw 0x77000005ffffffff"):
-                run_stream(agent, words)
-
-
-def test_comparisons_are_unsigned() -> None:
-    """-1 is the largest number, in 32 and in 64 bits."""
-    with memory(patience_s=0.02) as (_, agent, buffer):
-        buffer.write(b"\xff" * 8)
-        at = buffer.address
-        run_stream(agent, wait64(6, at, 1, (1 << 64) - 1))
-        run_stream(agent, [0xC0053C00, 0x16, *halves(at), 1, 0xFFFFFFFF, 4])
-        with pytest.raises(QueueFailed, match="< 0x1"):
-            run_stream(agent, wait64(1, at, 1, (1 << 64) - 1))
-
-
-def test_one_queue_waits_for_what_another_releases() -> None:
-    """A fence between queues: the waiting stream dispatches only after the other one's end of pipe."""
-    order: list[int] = []
-    backend = Remembering(lambda dispatch, *_: order.append(dispatch.dims[0]))
-    with memory(backend=backend) as (_, agent, buffer), agent.queue() as waiting, agent.queue() as releasing:
-        buffer.write(bytes(64))
-        waits = [*wait64(5, buffer.address, 7, (1 << 64) - 1), *launch(groups=2)]
-        releases = [*launch(groups=1), *release(0x00600514, 0x43000000, buffer.address, 7)]
-        with agent.allocate(4096, "kernarg", executable=True) as ib, agent.signal(2) as signal:
-            ib.write(np.array(waits + releases, np.uint32))
-            waiting.submit(ib_packet(ib.address, len(waits), signal.handle))
-            time.sleep(0.02)
-            releasing.submit(ib_packet(ib.address + 4 * len(waits), len(releases), signal.handle))
-            signal.wait_below(1, 10, poll=waiting.check)
-    assert order == [1, 2]
-
-
-def test_a_wait_ends_when_its_queue_is_destroyed() -> None:
-    """Patience of an hour, and the queue closes at once."""
-    with memory(patience_s=3600) as (_, agent, buffer), agent.allocate(4096, "kernarg", executable=True) as ib:
-        buffer.write(bytes(8))
-        ib.write(np.array(wait64(3, buffer.address, 7, (1 << 64) - 1), np.uint32))
-        queue = agent.queue()
-        queue.submit(ib_packet(ib.address, 9))
-        time.sleep(0.02)
-        started = time.monotonic()
-        queue.close()
-        assert time.monotonic() - started < 5
-        assert not [t for t in threading.enumerate() if t.name == f"redline-sim-queue-{queue.id}"]
 
 
 # Indirect dispatches

@@ -13,9 +13,12 @@ import pytest
 from numpy.typing import NDArray
 
 from redline.sim import floats
+from redline.sim.compiler import Compiler
 from redline.sim.crosslane import CROSS_LANE
+from redline.sim.generation import GENERATIONS
 from redline.sim.op import OPERAND_TYPES, Op
 from redline.sim.salu_float import SALU_FLOAT
+from redline.sim.step import Context
 from redline.sim.valu import NOT_BIT_EXACT, VALU
 from tests.sim import alu_cases
 from tests.sim.alu_oracles import CLAMPED, ORACLES
@@ -143,6 +146,13 @@ def test_approximate_names_are_in_a_table() -> None:
     assert set(VALU) | set(SALU_FLOAT) >= NOT_BIT_EXACT
     assert {"v_rcp_f32", "v_rsq_f32", "v_exp_f32", "v_s_rcp_f32", "v_dot2_f32_f16"} <= NOT_BIT_EXACT
     assert "v_fma_f32" not in NOT_BIT_EXACT
+    compiler = Compiler(Context(GENERATIONS["gfx1201"], 32))
+    for text in ("v_fma_f32 v0, v1, v2, v3", "s_endpgm"):
+        assert not compiler.compile(text, 0).approximate
+    assert compiler.approximate == frozenset()
+    compiler.compile("v_rcp_f32_e32 v0, v1", 0)
+    compiler.compile("v_s_exp_f32 s0, s1", 0)
+    assert compiler.approximate == {"v_rcp_f32", "v_s_exp_f32"}
 
 
 def test_an_unknown_operand_type_is_refused() -> None:
