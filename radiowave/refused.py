@@ -104,7 +104,7 @@ ENCODINGS: dict[str, tuple[Encoding, ...]] = {
 
 @dataclass(frozen=True)
 class RefusedInstruction:
-    """One finding: its ELF address, LLVM's text ("" where LLVM cannot decode it), why, and what to do."""
+    """One finding: its ELF address in bytes, LLVM's text ("" where LLVM cannot decode it), why, and what to do."""
 
     address: int
     text: str
@@ -121,6 +121,8 @@ class InstructionCheck:
     To a kernel belong the bytes of its own symbol. An instruction outside of every kernel, such as one in a function
     that is called, counts for every kernel of the object: who calls it is not known. Making a check filters the whole
     object; what was found is kept. Of a kernel with very many the first `MOST` are listed.
+
+    Raises CodeObjectError where segments do not hold what they claim.
     """
 
     def __init__(self, code_object: CodeObject) -> None:
@@ -140,9 +142,10 @@ class InstructionCheck:
         self._found: dict[str, tuple[RefusedInstruction, ...]] = {}
 
     def refused(self, symbol: str, disassembler: Disassembler | None = None) -> tuple[RefusedInstruction, ...]:
-        """What the kernel with this descriptor symbol ("name.kd") holds. Raises `ToolchainError` if nobody can tell.
+        """What the kernel with this descriptor symbol ("name.kd") holds.
 
-        Starts a disassembler of its own when none is given and one is needed.
+        Starts a disassembler of its own when none is given and one is needed. Raises ToolchainError if nobody can tell,
+        UnsupportedTarget for a target that the disassembler does not take, CodeObjectError where the code is not whole.
         """
         if symbol not in self._found:
             self._found[symbol] = self._refused(self._kernels[symbol], disassembler)

@@ -37,6 +37,7 @@ from .errors import (
 if TYPE_CHECKING:
     from .device import Device, DeviceBuffer, open
     from .fences import Fence, Fences, derive
+    from .foreign import verify_words
     from .graph import Graph
     from .hazards import Hazard
     from .kernarg import (
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     )
     from .kernel import Argument, Certificate, Kernel, Module, load
     from .launch import Launch
+    from .ordering import UnorderedPair
     from .plan import Plan
     from .program import Program, lower
     from .ranges import Access, Buffer, View, access, read, update, write
@@ -73,6 +75,7 @@ _HOMES = {
     "ranges": ("Access", "Buffer", "View", "access", "read", "update", "write"),
     "device": ("Device", "DeviceBuffer", "open"),
     "fences": ("Fence", "Fences", "derive"),
+    "foreign": ("verify_words",),
     "graph": ("Graph",),
     "launch": ("Launch",),
     "hazards": ("Hazard",),
@@ -81,6 +84,7 @@ _HOMES = {
         *("f16", "f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"),
     ),
     "kernel": ("Argument", "Certificate", "Kernel", "Module", "load"),
+    "ordering": ("UnorderedPair",),
     "plan": ("Plan",),
     "program": ("Program", "lower"),
     "replay": ("Replay",),
@@ -122,6 +126,7 @@ __all__ = [
     "Scalar",
     "Slot",
     "StalePlan",
+    "UnorderedPair",
     "UnsupportedKernel",
     "UnsupportedTarget",
     "View",
@@ -145,6 +150,7 @@ __all__ = [
     "u64",
     "update",
     "verify",
+    "verify_words",
     "write",
 ]
 

@@ -84,7 +84,7 @@ class Fences:
     def of_columns(
         cls, at: NDArray[np.int64], drains: NDArray[np.bool_], classes: NDArray[np.uint8], rules: dict[int, str]
     ) -> Fences:
-        """Fences of columns that `derive` made; the same as from a list of `Fence`."""
+        """Fences of columns that `derive` made, each of shape (fences,); the same as from a list of `Fence`."""
         made = cls()
         made.at, made.drains_at, made.classes, made.rules = at, drains, classes, rules
         return made
@@ -136,6 +136,8 @@ def derive(plan: Plan) -> Fences:
     """The fences of a plan: fewest drains for its order, then fewest acquire packets, then fewest classes in them.
 
     For boundary="queue" the fewest of replays back to back: every replay runs through the same fences.
+
+    Raises HazardError for a plan whose own columns contradict one another.
     """
     if plan.fence_mode == "full":
         first = 0 if plan.boundary != "host" else 1

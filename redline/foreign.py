@@ -46,7 +46,7 @@ def verify_words(
     `Program.ibs`; by default every replay is the whole stream. gfx10_wait="partial_flush" believes it on gfx10.
 
     Raises EncodeError for words that are no packets of the target, UnsupportedTarget when the plan is for another one,
-    RecordError for entries outside the stream.
+    RecordError for entries outside the stream, UnsupportedKernel for a plan that recording would have refused.
     """
     listed = [int(word) for word in words]
     if plan.target != target:

@@ -104,8 +104,9 @@ class Graph:
 
         Raises RecordError for a mistake, UnsupportedKernel for a kernel that needs what a dispatch does not supply
         or has instructions that no fence orders (its code is looked at once, at its first launch), EncodeError for a
-        size beyond a limit, UnsupportedTarget for a kernel of a target that cannot be encoded; a launch that is refused
-        leaves nothing behind.
+        size beyond a limit, UnsupportedTarget for a kernel of a target that cannot be encoded, CodeObjectError for code
+        that is not whole, radiowave's ToolchainError for a disassembler that fails. A launch that is refused leaves
+        nothing behind.
         """
         site = callsite()
         name = label or str(getattr(kernel, "name", "?"))
@@ -157,7 +158,10 @@ class Graph:
         gfx10_wait: str = "fence",
         elide: bool = True,
     ) -> Plan:
-        """Plan, derive the fences, lower to words. Options as in `Plan.of` and `lower`. Returns the Plan."""
+        """Plan, derive the fences, lower to words. Options as in `Plan.of` and `lower`. Returns the Plan.
+
+        Raises RedlineError as `Plan.of` and `lower` do.
+        """
         from .plan import Plan
         from .program import lower
 

@@ -247,9 +247,9 @@ class Kernel:
 class Module:
     """A loaded code object: its bytes and its kernels by name. `module["scale"]` is a Kernel.
 
-    `data` is the code object itself and `sha256` its hash (hex), also when it came out of an offload bundle; `parsed` is
-    what radiowave read of it. Made by `load`. Raises CodeObjectError and UnsupportedTarget as `load` does, RecordError
-    for a name that is no kernel of it.
+    `data` is the code object itself and `sha256` its hash (hex), also when it came out of a bundle; `parsed`
+    is what radiowave read of it. Made by `load`. Raises CodeObjectError and UnsupportedTarget as `load` does,
+    RecordError for a name that is no kernel of it.
     """
 
     def __init__(self, source: bytes, label: str, target: str | None = None) -> None:

@@ -135,14 +135,17 @@ class Plan:
 
     @cached_property
     def fences(self) -> Fences:
-        """The fences that this plan needs."""
+        """The fences that this plan needs. Raises HazardError as `derive` does."""
         from .fences import derive
 
         return derive(self)
 
     @cached_property
     def program(self) -> Program:
-        """The plan lowered to words, without addresses; with the options of `Graph.compile` if that made the plan."""
+        """The plan lowered to words, without addresses; with the options of `Graph.compile` if that made the plan.
+
+        Raises RedlineError as `lower` does.
+        """
         from .program import lower
 
         return lower(self, self.fences)
@@ -164,20 +167,26 @@ class Plan:
         """Why each fence stands where it does, as text; `json=True` gives the same as a dict with call sites.
 
         With two recorded indices: why these launches are ordered and visible to one another, or why they need not be.
-        Raises RecordError for an index that the plan does not have.
+        Raises RecordError for an index that the plan does not have, RedlineError as `derive` does.
         """
         from .explain import explain, explain_pair
 
         return explain(self, json=json) if first is None else explain_pair(self, first, second, json=json)
 
     def stats(self) -> dict[str, Any]:
-        """Launches, drains, acquires, dwords, beside those of fences="full" and of a boundary per dependent launch."""
+        """Launches, drains, acquires, dwords, beside those of fences="full" and of a boundary per dependent launch.
+
+        Raises RedlineError as `lower` does.
+        """
         from .report import stats
 
         return stats(self)
 
     def memory(self) -> dict[str, int]:
-        """What a replay of this plan allocates, in bytes and in signals, and the sum of the bytes."""
+        """What a replay of this plan allocates, in bytes and in signals, and the sum of the bytes.
+
+        Raises RedlineError as `lower` does.
+        """
         from .report import memory
 
         return memory(self)

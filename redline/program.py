@@ -61,8 +61,9 @@ FENCE_WORD: Final = 0
 class Program:
     """Words without addresses. Compared by value through `digest`.
 
-    `words`: uint32, 0 at relocated dwords. `relocs`: RELOC rows. `ibs`: IB rows. `kernarg`: uint8 image of all slots.
-    `kernarg_relocs`: 64-bit pointers in the image. `patches`: PATCH_POINT rows. `kernels` and `slot_offsets` are what
+    `words`: uint32 of shape (dwords,), 0 at relocated dwords. Rows, one dimension each: `relocs` (RELOC), `ibs` (IB,
+    shape (1,)), `patches` (PATCH_POINT). `kernarg`: uint8 image of all slots, shape (bytes,). `kernarg_relocs`: 64-bit
+    pointers in the image, shape (pointers,). `kernels` and `slot_offsets` (bytes, shape (launches,)) are what
     relocations of kind KERNEL_ENTRY and KERNARG index.
     """
 
@@ -113,7 +114,8 @@ def lower(plan: Plan, fences: Fences, *, gfx10_wait: str = "fence", elide: bool 
     gfx10_wait: how gfx10 drains. "fence" is RELEASE_MEM and WAIT_REG_MEM on a word that the replay owns;
     "partial_flush" is CS_PARTIAL_FLUSH, which old gfx10 microcode may not wait for.
     elide: leave out SET_SH_REG of what already stands.
-    Raises EncodeError when a limit is exceeded.
+    Raises RecordError for an unknown option, EncodeError for fences of another plan and when a limit is exceeded,
+    UnsupportedKernel and UnsupportedTarget for what recording would have refused.
     """
     _check_fences(plan, fences)
     if gfx10_wait not in GFX10_WAITS:

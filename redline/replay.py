@@ -178,7 +178,8 @@ class Replay:
     def bind(self, bindings: Bindings) -> None:
         """Bind other memory to some of the outside buffers, all or none; the next replay takes the cold entry.
 
-        Refused while in flight. Raises BindingError as `Device.instantiate` does; buffers not named keep their memory.
+        Buffers not named keep their memory. Raises ReplayBusy while in flight, BindingError as `Device.instantiate`
+        does, NotRecorded when closed, QueueFailed when the queue has failed, HsaError when the runtime is closed.
         """
         with self._flight.lock:
             self._check_usable("bind")
