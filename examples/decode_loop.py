@@ -17,7 +17,7 @@ from redline import kernels
 COUNT = 1024
 
 
-def record(target: str) -> rl.Graph:
+def record(target: str = "gfx1201") -> rl.Graph:
     """Two launches a step: state += scale * input, then out = state."""
     saxpy = rl.load(radiowave.compile_file(kernels.source("saxpy"), target=target))["saxpy"]
     copy = rl.load(radiowave.compile_file(kernels.source("copy"), target=target))["copy"]

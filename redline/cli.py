@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The `redline` command: demo, doctor, explain, bench; decode, lint and tables are `cli_words.py`'s.
+"""The `redline` command: demo, doctor, explain, bench; decode, lint and tables are `cli_words.py`'s, plan
+`cli_plan.py`'s.
 
 Parses, prints, returns exit codes; the work is done elsewhere.
 
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from radiowave import errors as radiowave_errors
 
-from . import __version__, cli_words
+from . import __version__, cli_plan, cli_words
 from .errors import CODES, RedlineError
 
 if TYPE_CHECKING:
@@ -37,9 +38,14 @@ _EXIT_CODES = {"RL0301": USAGE, "RL0911": USAGE, "RL0901": NO_GPU, "RL0902": NO_
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of the console script."""
     arguments = _parser().parse_args(argv)
-    run = {"demo": _demo, "doctor": _doctor, "explain": _explain, "bench": _bench, **cli_words.COMMANDS}[
-        arguments.command
-    ]
+    run = {
+        "demo": _demo,
+        "doctor": _doctor,
+        "explain": _explain,
+        "bench": _bench,
+        "plan": cli_plan.plan,
+        **cli_words.COMMANDS,
+    }[arguments.command]
     try:
         return run(arguments)
     except (RedlineError, radiowave_errors.RadiowaveError) as error:
@@ -90,11 +96,16 @@ def _parser() -> argparse.ArgumentParser:
     doctor.add_argument("--json", action="store_true", help="print JSON")
     explain = commands.add_parser(
         "explain",
-        help="what an error code means",
-        description="Explain an error code of Redline (RL) or Radiowave (RW).",
-        epilog="Example: redline explain RL0201. Exit code 2 for a code that does not exist.",
+        help="what an error code means, or why a plan has the fences it has",
+        description="Explain an error code of Redline (RL) or Radiowave (RW), or fences of a recorded graph: all of "
+        "them, or why two launches are ordered.",
+        epilog="Example: redline explain RL0201. Example: redline explain examples/decode_loop.py:record 0 1. "
+        "Exit code 2 for a code or a graph that does not exist.",
     )
-    explain.add_argument("code", metavar="CODE", help="such as RL0201")
+    explain.add_argument("graph", metavar="CODE|FILE.py:NAME", help="such as RL0201, or a graph as for redline plan")
+    explain.add_argument("launch", nargs="*", metavar="LAUNCH", help="two recorded launches of the graph")
+    explain.add_argument("--json", action="store_true", help="print JSON (graphs only)")
+    cli_plan.add_options(explain)
     bench = commands.add_parser(
         "bench",
         help="measure encoding, planning and the software device",
@@ -103,6 +114,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     bench.add_argument("arguments", nargs=argparse.REMAINDER, metavar="encode|plan|sim", help="default: all three")
     cli_words.add_commands(commands)
+    cli_plan.add_command(commands)
     return parser
 
 
@@ -210,10 +222,12 @@ def _bench(arguments: argparse.Namespace) -> int:
 
 
 def _explain(arguments: argparse.Namespace) -> int:
-    code = arguments.code.upper()
+    if ":" in arguments.graph:
+        return cli_plan.explain(arguments)
+    code = arguments.graph.upper()
     known = {**CODES, **radiowave_errors.CODES}
     if code not in known:
-        print(f"redline: no error code {arguments.code!r}; known: {' '.join(known)}", file=sys.stderr)
+        print(f"redline: no error code {arguments.graph!r}; known: {' '.join(known)}", file=sys.stderr)
         return USAGE
     bases: tuple[type[RedlineError] | type[radiowave_errors.RadiowaveError], ...]
     bases = (*RedlineError.__subclasses__(), *radiowave_errors.RadiowaveError.__subclasses__())

@@ -111,6 +111,12 @@ def header_of(word: int, room: int, table: FamilyTable) -> Packet | None:
     return packet
 
 
+def hidden_packets(command: Command, table: FamilyTable) -> list[Command]:
+    """The packets in a NOP's body, when it holds nothing but whole packets: another start address may begin there."""
+    inside = list(read(command.tail, table)) if command.name == "NOP" else []
+    return inside if not any(packet.problems for packet in inside) else []
+
+
 def _command(table: FamilyTable, stream: Sequence[int], at: int) -> Command:
     word = stream[at]
     if not 0 <= word <= 0xFFFFFFFF or word >> 30 != 3:
@@ -187,8 +193,14 @@ def explain(command: Command, table: FamilyTable) -> list[str]:
     registers = [_register_meaning(table, offset, value) for offset, value in command.registers.items()]
     if registers:
         lines = [f"  from {_register_name(table, command.fields['REG_OFFSET'])}"]
-    rest = registers or [f"  {packet.tail} {value:#x}" for value in command.tail]
+    rest = registers or _skipped(command, table) or [f"  {packet.tail} {value:#x}" for value in command.tail]
     return [head, *lines, *rest]
+
+
+def _skipped(command: Command, table: FamilyTable) -> list[str]:
+    return [
+        f"  skipped: {line.strip()}" for packet in hidden_packets(command, table) for line in explain(packet, table)
+    ]
 
 
 def _register_name(table: FamilyTable, offset: int) -> str:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from redline.encoders.decode import Command, header_of, read
+from redline.encoders.decode import Command, header_of, hidden_packets, read
 from redline.encoders.families import family_for
 from redline.encoders.findings import Finding, Report
 from redline.encoders.limits import ADDRESS_LIMIT
@@ -80,6 +80,10 @@ def _allowed(table: FamilyTable, queue_owned: bool, tmpring: bool) -> frozenset[
     return frozenset([*(table.queue_owned if queue_owned else ()), *([TMPRING] if tmpring else ())])
 
 
+#: Packets of a warm entry: zero of the fence word, drain, acquire.
+WARM_ENTRY = ("WRITE_DATA", "EVENT_WRITE", "RELEASE_MEM", "WAIT_REG_MEM", "ACQUIRE_MEM")
+
+
 class _Stream:
     """What is known of the stream so far."""
 
@@ -115,7 +119,7 @@ class _Stream:
             "WAIT_REG_MEM64": self._wait,
             "WRITE_DATA": self._write_data,
             "COPY_DATA": self._copy_data,
-            "NOP": self._hidden_packets,
+            "NOP": self._nop,
             "INDIRECT_BUFFER": self._indirect_buffer,
         }
         handler[command.name](command)
@@ -262,6 +266,12 @@ class _Stream:
         for name in ("OFFLOAD_POLLING", "VMID", "PRIV"):
             if fields[name]:
                 self.report.error(at(name), "chain", f"{name} {fields[name]:#x} belongs to the driver")
+
+    def _nop(self, command: Command) -> None:
+        """A warm entry before the first launch, which a cold start passes over, or padding."""
+        inside = hidden_packets(command, self.table)
+        if self.launches.count or not inside or any(packet.name not in WARM_ENTRY for packet in inside):
+            self._hidden_packets(command)
 
     def _hidden_packets(self, command: Command) -> None:
         """A wrong count swallows the packets behind it as data: whole packets in data are suspicious."""

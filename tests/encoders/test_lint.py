@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redline.encoders import FAMILIES, Pm4Stream
+from redline.encoders.decode import read, text
 from redline.encoders.lint import lint
 from redline.encoders.table import FamilyTable
 from redline.errors import UnsupportedTarget
@@ -139,6 +140,11 @@ BROKEN: dict[str, tuple[Words, set[tuple[int, str, str]]]] = {
     "an old copy": (behind(f"C0044000 110509 0 0 {F}"), {(AFTER + 1, "obsolete", "warning")}),
     "half of a clock": (behind(f"C0044000 100209 0 0 {F}"), {(AFTER + 1, "clock", "warning")}),
     "packets in a NOP": (behind("C0021000 C0004600 407 0"), {(AFTER + 1, "hidden", "warning")}),
+    "a drain in a NOP behind a launch": (behind("C0011000 C0004600 407"), {(AFTER + 1, "hidden", "warning")}),
+    "a launch in a NOP": (
+        [*ENTRY, 0xC0001000 | len(LAUNCH) - 1 << 16, *LAUNCH, *LAUNCH, *RELEASE],
+        {(len(ENTRY) + 1, "hidden", "warning")},
+    ),
     "packets in data": (behind(f"C0053700 100200 {F} 0 C0004600 407"), {(AFTER + 5, "hidden", "warning")}),
     "an indirect buffer that comes back": (
         [*WHOLE, *golden.hexes("C0023F00 CAFE1000 7F00 80005C")],
@@ -171,6 +177,16 @@ def test_each_rule_is_found_where_it_is_broken(what: str) -> None:
     """Cases 7 and 8b (registers of the queue, TMPRING), 66 (cache words) and the rest; nothing else is found."""
     words, expected = BROKEN[what]
     assert rules(words) == expected
+
+
+def test_a_warm_entry_is_passed_over() -> None:
+    """A NOP before the first launch whose body is a drain and an acquire: where a warm start begins."""
+    warm = [*DRAIN, *ENTRY[:-1], 0x180]
+    assert rules([*ENTRY, 0xC0001000 | len(warm) - 1 << 16, *warm, *LAUNCH, *RELEASE]) == set()
+    (_, nop, *_) = read([*ENTRY, 0xC0001000 | len(warm) - 1 << 16, *warm], "gfx1201")
+    lines = text(nop, "gfx1201")
+    assert "skipped: EVENT_WRITE, 2 dwords" in lines[1]
+    assert lines[-1].endswith("skipped: GCR_CNTL GLK_INV GLV_INV")
 
 
 @every_family
