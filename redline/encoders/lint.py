@@ -83,6 +83,9 @@ def _allowed(table: FamilyTable, queue_owned: bool, tmpring: bool) -> frozenset[
 #: Packets of a warm entry: zero of the fence word, drain, acquire.
 WARM_ENTRY = ("WRITE_DATA", "EVENT_WRITE", "RELEASE_MEM", "WAIT_REG_MEM", "ACQUIRE_MEM")
 
+#: What stands directly behind a warm entry: the packets of a launch.
+LAUNCH = ("SET_SH_REG", "DISPATCH_DIRECT", "DISPATCH_INDIRECT")
+
 
 class _Stream:
     """What is known of the stream so far."""
@@ -95,6 +98,7 @@ class _Stream:
         self.refreshed: set[str] = set()  # GCR fields of the acquires before the first launch
         self.fences: dict[int, tuple[int, int]] = {}  # address: value and launches before its RELEASE_MEM
         self.chained = False
+        self.passed_over: Command | None = None  # a warm entry, when it was the packet before
 
     def understands(self, command: Command) -> bool:
         """Report what the decoder did not understand; False where the stream cannot be followed any further."""
@@ -106,6 +110,9 @@ class _Stream:
     def take(self, command: Command) -> None:
         if self.chained:
             self.report.error(command.dword, "behind-chain", f"{command.name} behind a chained buffer is never read")
+        if self.passed_over is not None and command.name not in LAUNCH:
+            self._hidden_packets(self.passed_over)
+        self.passed_over = None
         self._named_values(command)
         self._addresses(command)
         handler = {
@@ -166,6 +173,7 @@ class _Stream:
             launches = "1 launch" if running == 1 else f"{running} launches"
             text = f"ACQUIRE_MEM waits for nothing, and {launches} before it may still run"
             self.report.warning(command.dword, "undrained", text)
+        self._needless(command)
         if not self.launches.count:
             self.refreshed |= {name for name in self.table.gcr.by_name if fields[name]}
         if fields["GL2_WB"]:
@@ -197,7 +205,14 @@ class _Stream:
             text = f"{event} with index {index} drains nothing; CS_PARTIAL_FLUSH has index 4"
             self.report.error(at("EVENT_TYPE"), "event", text)
             return
+        self._needless(command)
         self.drained = self.ended = self.launches.count
+
+    def _needless(self, command: Command) -> None:
+        """Behind a whole entry and before the first launch nothing is left to drain or refresh: a NOP may be lost."""
+        if not self.launches.count and set(self.table.entry) <= self.refreshed:
+            text = f"{command.name} behind the entry and before any launch: is it a warm entry without its NOP?"
+            self.report.warning(command.dword, "needless", text)
 
     def _release(self, command: Command) -> None:
         fields, at, event = command.fields, self._place(command), self._named(command, "EVENT_TYPE")
@@ -233,6 +248,7 @@ class _Stream:
             text = f"waits for {function} {reference:#x}, and the stream releases {value:#x}"
             self.report.error(command.dword, "wait", text)
         else:
+            self._needless(command)
             self.drained = max(self.drained, before)
 
     def _write_data(self, command: Command) -> None:
@@ -268,9 +284,11 @@ class _Stream:
                 self.report.error(at(name), "chain", f"{name} {fields[name]:#x} belongs to the driver")
 
     def _nop(self, command: Command) -> None:
-        """A warm entry before the first launch, which a cold start passes over, or padding."""
+        """A warm entry right before the first launch, which a cold start passes over, or padding."""
         inside = hidden_packets(command, self.table)
-        if self.launches.count or not inside or any(packet.name not in WARM_ENTRY for packet in inside):
+        if inside and not self.launches.count and all(packet.name in WARM_ENTRY for packet in inside):
+            self.passed_over = command
+        else:
             self._hidden_packets(command)
 
     def _hidden_packets(self, command: Command) -> None:
