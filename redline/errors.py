@@ -81,6 +81,7 @@ CODES: dict[str, str] = {
     "RL0407": "arguments aligned to more than a kernarg slot",
     "RL0408": "an instruction whose memory accesses no fence can order",
     "RL0409": "code that may hold such an instruction, and no disassembler to tell",
+    "RL0410": "a kernel that reaches memory which the launch does not declare",
     "RL0501": "a value does not fit its field",
     "RL0502": "a field or dword that the packet does not have",
     "RL0503": "grid sizes outside the limits",

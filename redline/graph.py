@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from .accesses import Accesses, AccessRows
 from .callsite import callsite
 from .encoders import family_for
+from .errors import UnsupportedKernel
 from .instructions import check_instructions
 from .kernarg import Slot
 from .kernel import Kernel
@@ -120,6 +121,7 @@ class Graph:
         packed.explicit(args)
         packed.extra(accesses)
         self._check_roles(packed.touches, where)
+        _check_declared(kernel, packed.touches, where)
         made = Launch(
             index=len(self.launches),
             label=name,
@@ -260,6 +262,19 @@ class Graph:
                 "buffers of this graph",
                 "make it with this graph's buffer()",
             )
+
+
+def _check_declared(kernel: Kernel, touches: Sequence[Touch], where: str) -> None:
+    """What is reached past the arguments has no fences unless the launch says what it is."""
+    certificate = kernel.certificate
+    if certificate is not None and certificate.undeclared and all(touch.argument is not None for touch in touches):
+        raise UnsupportedKernel(
+            "RL0410",
+            where=where,
+            seen="a kernel that reaches memory past its pointer arguments: a module's variable, or a pointer in memory",
+            allowed="launches that declare it with accesses=",
+            do="name the memory as a buffer and pass accesses=[rl.read(...)], rl.write or rl.update",
+        )
 
 
 def _listed(after: Any) -> list[Any]:

@@ -280,3 +280,16 @@ def test_a_workgroup_fits_what_the_kernel_was_compiled_for() -> None:
     with pytest.raises(rl.RecordError, match=r"RL0126.*\(64, 1, 1\).*\(8, 8, 1\)"):
         g.launch(replace(k, required_block=(8, 8, 1)), grid=1, block=64, args=[rl.read(x)])
     assert g.launches == []
+
+
+def test_memory_past_the_arguments_must_be_declared() -> None:
+    """Memory model F9: a certificate that says so makes `accesses=` necessary; `after=` makes nothing visible."""
+    graph = rl.Graph()
+    x, table = graph.buffer("x", 64), graph.buffer("table", 64)
+    kernel = rl.Kernel.synthetic("k", certificate=rl.Certificate(undeclared=True))
+    first = graph.launch(rl.Kernel.synthetic("w"), grid=1, block=1, args=[rl.write(table)])
+    with pytest.raises(rl.UnsupportedKernel, match=r"RL0410.*accesses="):
+        graph.launch(kernel, grid=1, block=1, args=[rl.write(x)], after=first)
+    assert len(graph.launches) == 1
+    graph.launch(kernel, grid=1, block=1, args=[rl.write(x)], accesses=[rl.read(table)])
+    assert [fence.acquire for fence in graph.compile().fences.inner] == [("K", "V")]
