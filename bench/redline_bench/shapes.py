@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 import redline as rl
+from redline.ranges import Buffer, View
 
 #: The eight activation buffers of a decoder layer, each `_BYTES` long.
 _ACTIVATIONS: Final = ("x", "h", "q", "k", "v", "att", "gate", "up")
@@ -54,7 +55,8 @@ def llm(launches: int, order: str = "record") -> rl.Graph:
     for i in range(launches):
         layer, step = divmod(i, len(_LAYER))
         name, reads, writes, updates, needs = _LAYER[step]
-        places = {**acts, "w": weights[_BYTES * i : _BYTES * (i + 1)], "kv": kv[_BYTES * layer : _BYTES * (layer + 1)]}
+        places: dict[str, Buffer | View] = {**acts, "w": weights[_BYTES * i : _BYTES * (i + 1)]}
+        places["kv"] = kv[_BYTES * layer : _BYTES * (layer + 1)]
         args = [rl.read(places[place]) for place in reads.split()]
         args += [rl.write(places[place]) for place in writes.split()]
         args += [rl.update(places[place]) for place in updates.split()]
