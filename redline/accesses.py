@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from .kernel import Kernel
 from .launch import Launch
 from .ranges import Buffer
-from .sweep import READS, READS_K, READS_V, WRITES
+from .sweep import READS, READS_K, READS_V, WRITES, number_points, plant
 
 #: The caches that nothing keeps coherent and that a kernel reads memory through: K scalar loads, V vector loads.
 CLASSES: Final = ("K", "V")
@@ -85,7 +85,8 @@ class Accesses:
     high[k]).
 
     `does` holds the bits of `sweep.py`. Segment s is the bytes from cuts[s] to cuts[s + 1] of all memories laid end to
-    end, memory m from `bases[m]` on. `after` is delimited by `after_starts` like the accesses.
+    end, memory m from `bases[m]` on. `after` is delimited by `after_starts` like the accesses. `spans` and `nodes` are
+    the same accesses as places in the sweeps' trees.
     """
 
     starts: NDArray[np.int64]
@@ -96,30 +97,33 @@ class Accesses:
     after: NDArray[np.int64]
     cuts: NDArray[np.int64]
     bases: NDArray[np.int64]
+    spans: NDArray[np.int32]
+    nodes: int
 
     @staticmethod
     def of(rows: AccessRows, buffers: Sequence[Buffer]) -> Accesses:
         """Freeze what was recorded so far."""
         sizes = [buffer.nbytes if buffer.root == buffer.index else 0 for buffer in buffers]
         bases = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
-        base = bases[np.array(rows.memory)]
-        low, high = base + np.array(rows.start), base + np.array(rows.stop)
-        cuts = np.unique(np.concatenate([low, high]))
+        memory, start, stop = (np.asarray(column) for column in (rows.memory, rows.start, rows.stop))
+        points, ends = number_points(memory, start, stop, bases)
+        order = np.argsort(points)
+        rank = np.empty(len(points), np.int32)
+        rank[order] = np.arange(len(points), dtype=np.int32)
+        low, high = rank[ends]
+        spans, nodes = plant(low, high, max(len(points) - 1, 0))
         return Accesses(
             starts=np.array(rows.ends),
-            low=np.searchsorted(cuts, low).astype(np.int32),
-            high=np.searchsorted(cuts, high).astype(np.int32),
+            low=low,
+            high=high,
             does=np.array(rows.does),
             after_starts=np.array(rows.after_ends),
             after=np.array(rows.after),
-            cuts=cuts,
+            cuts=points[order],
             bases=bases,
+            spans=spans,
+            nodes=nodes,
         )
-
-    @property
-    def leaves(self) -> int:
-        """The segments, rounded up to a power of two for the sweeps' trees."""
-        return 1 << max(len(self.cuts) - 1, 1).bit_length()
 
     def place(self, segment: int) -> tuple[int, int, int]:
         """(memory, start, stop) of a segment, in bytes of the memory."""

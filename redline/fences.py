@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .accesses import CLASSES, kernarg_classes
+from .columns import column
 from .errors import HazardError
 from .sweep import find_needs, stab_circle, stab_line
 
@@ -145,8 +146,8 @@ def derive(plan: Plan) -> Fences:
         rules = dict.fromkeys(at.tolist(), "full")
         return Fences.of_columns(at, np.ones(len(at), np.bool_), np.full(len(at), 3, np.uint8), rules)
     a, loop = plan.accesses, plan.boundary == "queue"
-    order = np.array(plan.order)
-    needs = find_needs(order, 1 + loop, a.starts, a.low, a.high, a.does, a.after_starts, a.after, a.leaves)
+    order = column(plan, "order")
+    needs = find_needs(order, 1 + loop, a.starts, a.spans, a.does, a.after_starts, a.after, a.nodes)
     drains = _loop_drains(needs[0]) if loop else _line_drains(needs[0])
     entry, rule = _entry(plan)
     if plan.boundary == "other-queue":
@@ -192,14 +193,16 @@ def _acquires(
     drain after the write and before the read. One pass over all classes together finds the fewest positions; a second
     gives each class the latest of these that serves it.
     """
+    if not len(at):
+        return np.zeros(0, np.uint8)
     spans = [_spans(row, at, drains, loop=loop) for row in writers]
     low = np.stack([low for low, _ in spans], axis=1).ravel()
     high = np.stack([high for _, high in spans], axis=1).ravel()
     chosen = np.flatnonzero(_stab(low, high, len(at), 0 if entry else -1, loop=loop))
-    bits = np.zeros(len(at), np.uint8)
+    bits, below = np.zeros(len(at), np.uint8), _below(chosen, len(at))
     for name, (low, high) in zip(CLASSES, spans, strict=True):
         forced = 0 if entry & CLASS_BITS[name] else -1
-        low, high = _among(low, chosen, len(at), "left"), _among(high, chosen, len(at), "right") - 1
+        low, high = _among(low, below, len(at)), _among(high, below[1:], len(at)) - 1
         turn = np.where(low >= len(chosen), len(chosen), 0)
         low, high = low - turn, high - turn
         bits[chosen[_stab(low, high, len(chosen), forced, loop=loop)]] |= CLASS_BITS[name]
@@ -217,11 +220,10 @@ def _spans(
     turns = np.arange(1 + loop)[:, None]
     times = (at + turns * count).ravel()
     behind = (np.flatnonzero(drains) + turns * points).ravel()
-    reader = np.arange(count) + (count if loop else 0)
-    first = np.searchsorted(times[behind], writers, side="right")
+    first = _below(times[behind], (1 + loop) * count)[writers + 1]
     needed = writers >= 0
-    low = np.where(needed, np.append(behind, 0)[np.minimum(first, len(behind))], -1)
-    high = np.where(needed, np.searchsorted(times, reader, side="right") - 1, -1)
+    low = np.where(needed, np.append(behind, 0)[first], -1)
+    high = np.where(needed, _below(times, (1 + loop) * count)[-count:] - 1, -1)
     turn = np.where(low >= points, points, 0)
     return low - turn, high - turn
 
@@ -238,8 +240,15 @@ def _stab(
     return line
 
 
-def _among(index: NDArray[np.int64], chosen: NDArray[np.int64], points: int, side: str) -> NDArray[np.int64]:
+def _below(places: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """For each of the numbers 0 to `count`, how many of the places, which are distinct, are less."""
+    found = np.zeros(count + 1, np.int64)
+    found[places + 1] = 1
+    return np.cumsum(found, out=found)
+
+
+def _among(index: NDArray[np.int64], below: NDArray[np.int64], points: int) -> NDArray[np.int64]:
     """Indices into all points as indices into the chosen ones, counting on past the end; below 0 stays below."""
-    turn, place = np.divmod(index, max(points, 1))
-    found = np.searchsorted(chosen, place, side=side) + turn * len(chosen)  # type: ignore[call-overload]
+    turned = index >= points
+    found = below[np.where(turned, index - points, index)] + np.where(turned, below[-1], 0)
     return np.where(index < 0, -1, found)

@@ -12,13 +12,14 @@ import hashlib
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .accesses import Accesses
+from .columns import Column, Given
 from .errors import RecordError
 from .graph import Graph, Order
 from .hazards import Hazard, find_carried, find_hazards
@@ -27,7 +28,7 @@ from .kernel import Certificate, Kernel
 from .launch import Launch
 from .ordering import UnorderedPair, check_ordered, unordered_pairs
 from .ranges import Buffer
-from .sweep import find_conflicts, find_levels
+from .sweep import find_conflicts, find_levels, sort_by_level
 
 if TYPE_CHECKING:
     from .fences import Fences
@@ -62,8 +63,8 @@ class Plan:
     launches: tuple[Launch, ...]
     slots: tuple[Slot, ...]
     accesses: Accesses
-    levels: tuple[int, ...]
-    order: tuple[int, ...]
+    levels: Column = Column()  # noqa: RUF009  a descriptor, one per class as it must be
+    order: Column = Column()  # noqa: RUF009
 
     @staticmethod
     def of(
@@ -99,9 +100,7 @@ class Plan:
         launches, buffers, accesses = tuple(graph.launches), tuple(graph.buffers), graph.accesses()
         if graph.order == "explicit":
             check_ordered(accesses, launches, buffers)
-        levels = hazard_depths(accesses)
-        if schedule == "levels" and boundary == "queue":
-            levels = _shifted(accesses, levels)
+        levels, order = _scheduled(accesses, schedule, boundary)
         return Plan(
             target=launches[0].kernel.target,
             order_mode=graph.order,
@@ -112,8 +111,8 @@ class Plan:
             launches=launches,
             slots=tuple(graph.slots[name] for name in sorted(graph.slots)),
             accesses=accesses,
-            levels=tuple(levels.tolist()),
-            order=_order(levels) if schedule == "levels" else tuple(range(len(launches))),
+            levels=levels,
+            order=order,
         )
 
     @cached_property
@@ -231,15 +230,21 @@ def _check_option(name: str, value: str, allowed: Sequence[str]) -> None:
         )
 
 
-def _order(levels: NDArray[np.int32]) -> tuple[int, ...]:
-    return tuple(np.argsort(levels, kind="stable").tolist())
+def _scheduled(accesses: Accesses, schedule: str, boundary: str) -> tuple[Given, NDArray[np.int64]]:
+    """Level of each launch, and the order. The recorded order does not ask for levels: they wait until someone does."""
+    if schedule == "record":
+        return partial(hazard_depths, accesses), np.arange(len(accesses.starts) - 1)
+    levels = hazard_depths(accesses)
+    if boundary == "queue":
+        levels = _shifted(accesses, levels)
+    return levels, sort_by_level(levels)
 
 
 def hazard_depths(accesses: Accesses, at_least: NDArray[np.int32] | None = None) -> NDArray[np.int32]:
     """Hazard depth of each launch: edges on the longest chain that ends in it. Edges point forward."""
     a = accesses
     floor = np.zeros(len(a.starts) - 1, np.int32) if at_least is None else at_least
-    found: NDArray[np.int32] = find_levels(a.starts, a.low, a.high, a.does, a.after_starts, a.after, a.leaves, floor)
+    found: NDArray[np.int32] = find_levels(a.starts, a.spans, a.does, a.after_starts, a.after, a.nodes, floor)
     return found
 
 
@@ -251,7 +256,7 @@ def _shifted(accesses: Accesses, levels: NDArray[np.int32]) -> NDArray[np.int32]
     a, deepest, shifted = accesses, int(levels.max()), levels
     at_least = np.zeros(len(levels), np.int32)
     for _ in range(max(_SHIFT_WORK // len(levels), 64)):
-        found = find_conflicts(shifted == 0, shifted == deepest, a.starts, a.low, a.high, a.does, a.leaves)
+        found = find_conflicts(shifted == 0, shifted == deepest, a.starts, a.spans, a.does, a.nodes)
         if not found.any():
             return shifted
         at_least[found] = 1

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sweeps over a plan's accesses: who must wait for whom, and the fewest points that serve a set of intervals.
+"""Sweeps over a plan's accesses: their byte segments, who must wait for whom, and the fewest points that serve a set of
+intervals.
 
 All nopython code of the planner. Takes numpy columns and returns numpy columns; knows byte segments by number and
 launches by index, never a buffer, a kernel, a family or a packet. Imports nothing of ours: numba caches by this file's
 content alone and would not notice an edit elsewhere.
 
-Every question is of one form: which is the latest earlier launch that touched any of these segments? Two segment trees
-answer it, one over all accesses and one over writes. A node's `most` is the largest value given to any range inside it,
-its `whole` the largest given to a range that covers it. Values only grow along a sweep, so a maximum forgets nothing
+Every question is of one form: which is the latest earlier launch that touched any of these segments? Segment trees
+answer it: one for each run of segments that accesses join, so that bytes always touched as a whole cost one node. A
+node has four numbers. `most` is the largest value given to any range inside it, `whole` the largest given to a range
+that covers it, both over all accesses and over writes. Values only grow along a sweep, so a maximum forgets nothing
 that matters: whoever is ordered behind the latest conflicting launch is ordered behind the earlier ones by way of it.
 """
 
@@ -19,66 +21,150 @@ from numba import njit
 # What one access does, as bits. A read without K and V is done at L2.
 READS_K, READS_V, READS, WRITES = 1, 2, 4, 8
 
+# The numbers of a tree's node; those of writes stand _WRITTEN behind those of all accesses.
+_MOST, _WHOLE, _WRITTEN = 0, 1, 2
+
 _compiled = njit(cache=True, error_model="numpy", nogil=True)
 _inlined = njit(inline="always", error_model="numpy")
 
 
 @_inlined
-def _raise(most, whole, leaves, low, high, value):  # type: ignore[no-untyped-def]
-    """Give `value` to the segments [low, high)."""
-    left, right = low + leaves, high + leaves
-    while left < right:
-        if left & 1:
-            whole[left] = max(whole[left], value)
-            left += 1
-        if right & 1:
-            right -= 1
-            whole[right] = max(whole[right], value)
-        left >>= 1
-        right >>= 1
-    # Nodes on the two paths up either lie inside the range or hold a part of it: for both, `most` is at least `value`.
-    for end in (low + leaves, high - 1 + leaves):
-        at = end
-        while at > 0 and most[at] < value:
-            most[at] = value
-            at >>= 1
+def _slot_of(point, mask):  # type: ignore[no-untyped-def]
+    """Where a table of mask + 1 slots looks for a point first. No product reaches 2**63, as numpy wants it."""
+    mixed = (point & 0x7FFFFFFF) * 0x9E3779B1 ^ (point >> 31) * 0x5851F42D
+    return (mixed >> 24) & mask
+
+
+@_compiled
+def number_points(memory, start, stop, bases):  # type: ignore[no-untyped-def]
+    """The distinct end points of all accesses, and which of these each access begins and ends at: (points, ends).
+
+    Points are int64 in order of appearance, absolute: `bases` holds the place of each memory. `ends` is int32 (2, k).
+    Hashing costs less than sorting all of them: most accesses touch ranges that others touched before.
+    """
+    ends = np.empty((2, len(memory)), np.int32)
+    points = np.empty(2048, np.int64)
+    table = np.full(2 * len(points), -1, np.int32)
+    known = 0
+    for k in range(len(memory)):
+        for end in range(2):
+            point = bases[memory[k]] + (stop[k] if end else start[k])
+            slot = _slot_of(point, len(table) - 1)
+            while table[slot] >= 0 and points[table[slot]] != point:
+                slot = (slot + 1) & (len(table) - 1)
+            if table[slot] < 0:
+                if known == len(points):
+                    points = np.concatenate((points, np.empty_like(points)))
+                    table = np.full(2 * len(points), -1, np.int32)
+                    for at in range(known):
+                        slot = _slot_of(points[at], len(table) - 1)
+                        while table[slot] >= 0:
+                            slot = (slot + 1) & (len(table) - 1)
+                        table[slot] = at
+                    slot = _slot_of(point, len(table) - 1)
+                    while table[slot] >= 0:
+                        slot = (slot + 1) & (len(table) - 1)
+                table[slot] = known
+                points[known] = point
+                known += 1
+            ends[end, k] = table[slot]
+    return points[:known].copy(), ends
+
+
+@_compiled
+def plant(low, high, segments):  # type: ignore[no-untyped-def]
+    """A tree for each run of segments that accesses join: (spans, nodes).
+
+    `spans` is int32 (k, 3): the node that an access's tree begins behind, and the leaves [left, right) that it covers,
+    counted from there. A tree has as many leaves as the run has segments, rounded up to a power of two, and its leaves
+    begin at that number; `nodes` is what all trees take together. A run of one segment takes one node.
+    """
+    joined = np.zeros(segments + 1, np.int32)
+    for k in range(len(low)):
+        if high[k] - low[k] > 1:
+            joined[low[k]] += 1
+            joined[high[k] - 1] -= 1
+    trees, leaf = np.empty(segments, np.int32), np.empty(segments, np.int32)
+    nodes, first, depth = 0, 0, 0
+    for at in range(segments):
+        depth += joined[at]
+        if depth == 0:  # nothing joins this segment to the next one: the run ends here
+            leaves = 1
+            while leaves < at + 1 - first:
+                leaves *= 2
+            for segment in range(first, at + 1):
+                trees[segment], leaf[segment] = nodes, leaves + segment - first
+            nodes += 2 * leaves - 1
+            first = at + 1
+    spans = np.empty((len(low), 3), np.int32)
+    for k in range(len(low)):
+        spans[k, 0], spans[k, 1], spans[k, 2] = trees[low[k]], leaf[low[k]], leaf[high[k] - 1] + 1
+    return spans, nodes + 1
 
 
 @_inlined
-def _latest(most, whole, leaves, low, high):  # type: ignore[no-untyped-def]
-    """The largest value given to any of the segments [low, high); -1 when none was."""
-    found = -1
-    left, right = low + leaves, high + leaves
+def _raise(forest, span, value, writes):  # type: ignore[no-untyped-def]
+    """Give `value` to the segments of a span; also among the writes, if it is one."""
+    tree, left, right = np.int64(span[0]), np.int64(span[1]), np.int64(span[2])
+    ends = left, right - 1
     while left < right:
         if left & 1:
-            found = max(found, most[left], whole[left])
+            node = forest[tree + left]
+            node[_WHOLE] = max(node[_WHOLE], value)
+            if writes:
+                node[_WRITTEN + _WHOLE] = max(node[_WRITTEN + _WHOLE], value)
             left += 1
         if right & 1:
             right -= 1
-            found = max(found, most[right], whole[right])
+            node = forest[tree + right]
+            node[_WHOLE] = max(node[_WHOLE], value)
+            if writes:
+                node[_WRITTEN + _WHOLE] = max(node[_WRITTEN + _WHOLE], value)
         left >>= 1
         right >>= 1
-    for end in (low + leaves, high - 1 + leaves):
-        at = end
+    # Nodes on the two paths up either lie inside the range or hold a part of it: for both, `most` is at least `value`.
+    for column in range(0, 2 * _WRITTEN if writes else _WRITTEN, _WRITTEN):
+        for at in ends:
+            while at > 0 and forest[tree + at, column] < value:
+                forest[tree + at, column] = value
+                at >>= 1
+
+
+@_inlined
+def _latest(forest, span, column):  # type: ignore[no-untyped-def]
+    """The largest value given to any of the segments of a span, by any access or (_WRITTEN) by a write; -1 for none."""
+    found = -1
+    tree, left, right = np.int64(span[0]), np.int64(span[1]), np.int64(span[2])
+    ends = left, right - 1
+    while left < right:
+        if left & 1:
+            found = max(found, forest[tree + left, column + _MOST], forest[tree + left, column + _WHOLE])
+            left += 1
+        if right & 1:
+            right -= 1
+            found = max(found, forest[tree + right, column + _MOST], forest[tree + right, column + _WHOLE])
+        left >>= 1
+        right >>= 1
+    for at in ends:
         while at > 0:
-            found = max(found, whole[at])
+            found = max(found, forest[tree + at, column + _WHOLE])
             at >>= 1
     return found
 
 
 @_inlined
-def _trees(leaves):  # type: ignore[no-untyped-def]
-    return np.full((4, 2 * leaves), -1, np.int32)
+def _forest(nodes):  # type: ignore[no-untyped-def]
+    return np.full((nodes, 2 * _WRITTEN), -1, np.int32)
 
 
 @_compiled
-def find_levels(starts, low, high, does, after_starts, after, leaves, at_least):  # type: ignore[no-untyped-def]
+def find_levels(starts, spans, does, after_starts, after, nodes, at_least):  # type: ignore[no-untyped-def]
     """Hazard depth of each launch, int32 by recorded index: edges on the longest chain that ends in it.
 
-    `starts` (n + 1) delimits each launch's accesses in `low`, `high`, `does`; `after_starts` and `after` its explicit
-    predecessors. `leaves` is a power of two, at least the number of segments. `at_least` raises single launches.
+    `starts` (n + 1) delimits each launch's accesses in `spans` and `does`; `after_starts` and `after` its explicit
+    predecessors. `spans` and `nodes` are `plant`'s. `at_least` raises single launches.
     """
-    trees = _trees(leaves)
+    forest = _forest(nodes)
     n = len(starts) - 1
     levels = np.empty(n, np.int32)
     for i in range(n):
@@ -86,70 +172,79 @@ def find_levels(starts, low, high, does, after_starts, after, leaves, at_least):
         for k in range(after_starts[i], after_starts[i + 1]):
             level = max(level, levels[after[k]] + 1)
         for k in range(starts[i], starts[i + 1]):
-            row = 0 if does[k] & WRITES else 2
-            level = max(level, _latest(trees[row], trees[row + 1], leaves, low[k], high[k]) + 1)
+            column = 0 if does[k] & WRITES else _WRITTEN
+            level = max(level, _latest(forest, spans[k], column) + 1)
         levels[i] = level
         for k in range(starts[i], starts[i + 1]):
-            _raise(trees[0], trees[1], leaves, low[k], high[k], level)
-            if does[k] & WRITES:
-                _raise(trees[2], trees[3], leaves, low[k], high[k], level)
+            _raise(forest, spans[k], level, does[k] & WRITES != 0)
     return levels
 
 
 @_compiled
-def find_needs(order, rounds, starts, low, high, does, after_starts, after, leaves):  # type: ignore[no-untyped-def]
+def sort_by_level(levels):  # type: ignore[no-untyped-def]
+    """The launches by level, those of one level as recorded: int64 recorded indices."""
+    begins = np.zeros(levels.max() + 2, np.int64)
+    for level in levels:
+        begins[level + 1] += 1
+    for level in range(1, len(begins)):
+        begins[level] += begins[level - 1]
+    order = np.empty(len(levels), np.int64)
+    for i in range(len(levels)):
+        order[begins[levels[i]]] = i
+        begins[levels[i]] += 1
+    return order
+
+
+@_compiled
+def find_needs(order, rounds, starts, spans, does, after_starts, after, nodes):  # type: ignore[no-untyped-def]
     """What each launch of the last of `rounds` rounds of `order` needs, int32 (3, n) by position in the order.
 
     Row 0: the latest earlier position that it must wait for. Rows 1 and 2: the latest that wrote what it reads through
     K and through V. Positions count on from round to round; -1 is none.
     """
-    trees = _trees(leaves)
+    forest = _forest(nodes)
     n = len(order)
     position = np.empty(n, np.int32)
     for p in range(n):
         position[order[p]] = p
-    needs = np.full((3, n), -1, np.int32)
+    needs = np.empty((3, n), np.int32)
     for time in range(rounds * n):
         p = time % n
         i = order[p]
-        needs[:, p] = -1
+        waits = reads_k = reads_v = -1
         for k in range(after_starts[i], after_starts[i + 1]):
-            needs[0, p] = max(needs[0, p], time - p + position[after[k]])
+            waits = max(waits, time - p + position[after[k]])
         for k in range(starts[i], starts[i + 1]):
             what = does[k]
-            row = 0 if what & WRITES else 2
-            found = _latest(trees[row], trees[row + 1], leaves, low[k], high[k])
-            needs[0, p] = max(needs[0, p], found)
+            column = 0 if what & WRITES else _WRITTEN
+            found = _latest(forest, spans[k], column)
+            waits = max(waits, found)
             if what & (READS_K | READS_V):
-                writer = found if row == 2 else _latest(trees[2], trees[3], leaves, low[k], high[k])
+                writer = found if column else _latest(forest, spans[k], _WRITTEN)
                 if what & READS_K:
-                    needs[1, p] = max(needs[1, p], writer)
+                    reads_k = max(reads_k, writer)
                 if what & READS_V:
-                    needs[2, p] = max(needs[2, p], writer)
+                    reads_v = max(reads_v, writer)
+        needs[0, p], needs[1, p], needs[2, p] = waits, reads_k, reads_v
         for k in range(starts[i], starts[i + 1]):
-            _raise(trees[0], trees[1], leaves, low[k], high[k], time)
-            if does[k] & WRITES:
-                _raise(trees[2], trees[3], leaves, low[k], high[k], time)
+            _raise(forest, spans[k], time, does[k] & WRITES != 0)
     return needs
 
 
 @_compiled
-def find_conflicts(asked, present, starts, low, high, does, leaves):  # type: ignore[no-untyped-def]
+def find_conflicts(asked, present, starts, spans, does, nodes):  # type: ignore[no-untyped-def]
     """Which launches of the mask `asked` conflict with any of the mask `present`: a mask of all launches."""
-    trees = _trees(leaves)
+    forest = _forest(nodes)
     n = len(starts) - 1
     for i in range(n):
         if present[i]:
             for k in range(starts[i], starts[i + 1]):
-                _raise(trees[0], trees[1], leaves, low[k], high[k], 0)
-                if does[k] & WRITES:
-                    _raise(trees[2], trees[3], leaves, low[k], high[k], 0)
+                _raise(forest, spans[k], 0, does[k] & WRITES != 0)
     found = np.zeros(n, np.bool_)
     for i in range(n):
         if asked[i]:
             for k in range(starts[i], starts[i + 1]):
-                row = 0 if does[k] & WRITES else 2
-                if _latest(trees[row], trees[row + 1], leaves, low[k], high[k]) >= 0:
+                if _latest(forest, spans[k], 0 if does[k] & WRITES else _WRITTEN) >= 0:
                     found[i] = True
     return found
 
