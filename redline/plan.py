@@ -37,6 +37,12 @@ if TYPE_CHECKING:
 #: Version of the fingerprint's columns; raised whenever their meaning or layout changes.
 FINGERPRINT_VERSION: Final = 3
 
+#: Numbers of a kernel that are in the fingerprint; `differences.py` compares the same.
+KERNEL_NUMBERS: Final = (
+    *("wave", "group_bytes", "private_bytes", "kernarg_bytes", "rsrc1", "rsrc2", "rsrc3"),
+    *("properties", "preload", "entry_offset", "max_workgroup"),
+)
+
 Boundary = Literal["host", "queue", "other-queue"]
 BOUNDARIES: Final = ("host", "queue", "other-queue")
 SCHEDULES: Final = ("levels", "record")
@@ -206,7 +212,7 @@ class Plan:
         """Two plans that do the same, run one behind the other: the first k launches in emitted order, and the rest.
 
         Internal buffers become inout, because both plans touch them: bind the same memory in both. For finding the
-        launch that goes wrong. Raises RecordError unless both have a launch.
+        launch that goes wrong. Raises RecordError unless both have a launch, RedlineError as `lower` does.
         """
         from .split import split
 
@@ -268,16 +274,18 @@ def _shifted(accesses: Accesses, levels: NDArray[np.int32]) -> NDArray[np.int32]
 
 def _columns(plan: Plan) -> list[bytes]:
     """The fingerprint's input. Every variable-length item is preceded by its length."""
-    kernels: dict[tuple[Kernel, str], int] = {}
+    kernels: dict[bytes, int] = {}
+    by_id: dict[int, int] = {}  # the plan keeps its kernels alive, so an id names one
     for launch in plan.launches:
-        kernels.setdefault(_identity(launch.kernel), len(kernels))
+        if id(launch.kernel) not in by_id:
+            by_id[id(launch.kernel)] = kernels.setdefault(_kernel_column(launch.kernel), len(kernels))
     columns = [b"redline plan", struct.pack("<I", FINGERPRINT_VERSION)]
     columns += map(_text, (plan.target, plan.order_mode, plan.boundary, plan.schedule, plan.fence_mode))
     columns += [struct.pack("<IIII", len(kernels), len(plan.buffers), len(plan.slots), len(plan.launches))]
-    columns += [_kernel_column(kernel) + _text(module) for kernel, module in kernels]
+    columns += kernels
     columns += [_buffer_column(buffer) for buffer in plan.buffers]
     columns += [_slot_column(slot) for slot in plan.slots]
-    columns += [_launch_column(launch, kernels[_identity(launch.kernel)]) for launch in plan.launches]
+    columns += [_launch_column(launch, by_id[id(launch.kernel)]) for launch in plan.launches]
     columns.append(struct.pack(f"<{len(plan.order)}I", *plan.order))
     return columns
 
@@ -287,31 +295,15 @@ def _text(value: str | bytes) -> bytes:
     return struct.pack("<I", len(data)) + data
 
 
-def _identity(kernel: Kernel) -> tuple[Kernel, str]:
-    """A kernel and the object it is in: its code may call or read what lies elsewhere in the object."""
-    return kernel, kernel.module.sha256 if kernel.module else ""
-
-
 def _kernel_column(kernel: Kernel) -> bytes:
-    numbers = struct.pack(
-        "<12Q",
-        kernel.wave,
-        kernel.group_bytes,
-        kernel.private_bytes,
-        kernel.kernarg_bytes,
-        kernel.rsrc1,
-        kernel.rsrc2,
-        kernel.rsrc3,
-        kernel.properties,
-        kernel.preload,
-        kernel.entry_offset & 0xFFFFFFFFFFFFFFFF,
-        kernel.max_workgroup,
-        len(kernel.arguments),
-    )
+    """A kernel and the object it is in: its code may call or read what lies elsewhere in the object."""
+    values = [getattr(kernel, name) & 0xFFFFFFFFFFFFFFFF for name in KERNEL_NUMBERS]
+    numbers = struct.pack(f"<{len(values) + 1}Q", *values, len(kernel.arguments))
     arguments = b"".join(struct.pack("<II", a.offset, a.size) + _text(a.kind) for a in kernel.arguments)
     reads = kernel.certificate
     certificate = _text("") if reads is None else _certificate_column(reads)
-    return _text(kernel.name) + _text(bytes.fromhex(kernel.code_sha256)) + numbers + arguments + certificate
+    module = _text(kernel.module.sha256 if kernel.module else "")
+    return _text(kernel.name) + _text(bytes.fromhex(kernel.code_sha256)) + numbers + arguments + certificate + module
 
 
 def _certificate_column(reads: Certificate) -> bytes:

@@ -64,7 +64,7 @@ class Program:
     `words`: uint32 of shape (dwords,), 0 at relocated dwords. Rows, one dimension each: `relocs` (RELOC), `ibs` (IB,
     shape (1,)), `patches` (PATCH_POINT). `kernarg`: uint8 image of all slots, shape (bytes,). `kernarg_relocs`: 64-bit
     pointers in the image, shape (pointers,). `kernels` and `slot_offsets` (bytes, shape (launches,)) are what
-    relocations of kind KERNEL_ENTRY and KERNARG index.
+    relocations of kind KERNEL_ENTRY and KERNARG index. `gfx10_wait` and `elide` are the options of `lower`.
     """
 
     target: str
@@ -78,6 +78,8 @@ class Program:
     kernels: tuple[Kernel, ...]
     slot_offsets: NDArray[np.uint64]
     needs_fence_word: bool
+    gfx10_wait: str
+    elide: bool
 
     def __post_init__(self) -> None:
         for column in (self.words, self.relocs, self.ibs, self.kernarg, self.kernarg_relocs, self.patches):
@@ -162,7 +164,7 @@ class _Stream:
     """Collects the OPERATION rows of one indirect buffer."""
 
     def __init__(self, family: FamilyTable, gfx10_wait: str) -> None:
-        self.family = family
+        self.family, self.gfx10_wait = family, gfx10_wait
         self.by_fence_word = not family.partial_flush_is_trusted and gfx10_wait == "fence"
         self.rows: list[np.void] = []
         self.drains = 0
@@ -280,6 +282,8 @@ def _finish(plan: Plan, stream: _Stream, kernels: _Kernels, rows: tuple[int, int
         kernels=tuple(kernels.table),
         slot_offsets=np.array(image.offsets, np.uint64),
         needs_fence_word=stream.by_fence_word,
+        gfx10_wait=stream.gfx10_wait,
+        elide=elide,
     )
 
 

@@ -53,7 +53,9 @@ def _figures(plan: Plan, fences: Fences, program: Program) -> dict[str, Any]:
 
 
 def _compared(plan: Plan, fences: Fences) -> dict[str, Any]:
-    return _figures(plan, fences, lower(plan, fences))
+    """The figures of other fences, lowered with the options of the plan's own program."""
+    options = plan.program
+    return _figures(plan, fences, lower(plan, fences, gfx10_wait=options.gfx10_wait, elide=options.elide))
 
 
 def _everywhere(plan: Plan) -> Fences:
@@ -61,10 +63,15 @@ def _everywhere(plan: Plan) -> Fences:
 
 
 def _per_dependent_launch(plan: Plan) -> Fences:
-    """What a recorder emits that fences each launch with a dependency, whatever was fenced since."""
+    """What a recorder emits that fences each launch with a dependency, whatever was fenced since.
+
+    The first launch depends on what happens between replays: other queues, or the host's patch.
+    """
     first = int(plan.boundary == "host")
     dependent = set(np.flatnonzero(np.array(plan.levels)).tolist())
     dependent |= {hazard.second for hazard in plan.carried}
+    if plan.boundary == "other-queue" or plan.slots:
+        dependent.add(plan.order[0])
     return Fences([Fence(at, ("K", "V")) for at, index in enumerate(plan.order) if at >= first and index in dependent])
 
 

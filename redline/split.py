@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from .accesses import Accesses, AccessRows
 from .errors import RecordError
 from .plan import Plan, hazard_depths
+from .program import lower
 from .ranges import Buffer, Role
 
 if TYPE_CHECKING:
@@ -20,7 +21,8 @@ _ROLES: dict[Role, Role] = {"internal": "inout", "in": "in", "out": "inout", "in
 def split(plan: Plan, k: int) -> tuple[Plan, Plan]:
     """The first k launches in emitted order, and the rest: run one behind the other they do what the plan does.
 
-    Both have boundary="host" and keep the emitted order. Launches are numbered anew; labels and call sites stay.
+    Both have boundary="host", keep the emitted order and are lowered with the same options. Launches are numbered
+    anew; labels and call sites stay.
     """
     if not isinstance(k, int) or isinstance(k, bool) or not 0 < k < len(plan.order):
         raise RecordError(
@@ -30,7 +32,11 @@ def split(plan: Plan, k: int) -> tuple[Plan, Plan]:
             allowed=f"a number of launches in 1..{len(plan.order) - 1}",
             do="leave at least one launch on both sides",
         )
-    return _part(plan, plan.order[:k]), _part(plan, plan.order[k:])
+    parts = _part(plan, plan.order[:k]), _part(plan, plan.order[k:])
+    options = plan.program
+    for part in parts:
+        part.__dict__["program"] = lower(part, part.fences, gfx10_wait=options.gfx10_wait, elide=options.elide)
+    return parts
 
 
 def _part(plan: Plan, order: tuple[int, ...]) -> Plan:

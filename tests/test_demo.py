@@ -14,6 +14,11 @@ import redline as rl
 from redline import cli, demo, doctor, kernels
 from redline.sim import arena
 
+#: Edges of the demo's longest chain, counted by hand: hash, embed, add position; in each of two layers norm a, project
+#: qkv, split kv, write kv, transpose keys, query x keys, softmax, weights x values, project out, add, norm b, project
+#: up, gate, project down, add; final norm, logits, argmax, feed back: 3 + 2 * 15 + 4 launches.
+LONGEST_CHAIN = 36
+
 
 @pytest.mark.parametrize("target", kernels.DEMO_TARGETS)
 @pytest.mark.parametrize("wave", [32, 64])
@@ -29,9 +34,37 @@ def test_the_demo_is_bit_exact(target: str, wave: int) -> None:
     assert result.kernels >= 8
     assert len(result.tokens) == 8
     assert result.minimal.drains < result.full.drains == result.launches - 1
+    assert result.minimal.drains == LONGEST_CHAIN
     assert result.minimal.dwords < result.full.dwords
     assert set(result.approximate) == {"rmsnorm", "softmax"}
     assert {"v_rsq_f32", "v_exp_f32"} <= set(result.approximate_instructions)
+
+
+@pytest.mark.parametrize("target", kernels.DEMO_TARGETS)
+def test_the_demo_has_as_many_fences_as_its_longest_chain(target: str) -> None:
+    """Drains are the edges of the longest chain of conflicts, found here by comparing every pair as ranges of
+    bytes. `stats` says the same.
+    """
+    plan = demo.record(demo.modules(target, 32)).compile()
+    depth: list[int] = []
+    for late in plan.launches:
+        before = [early for early in plan.launches[: late.index] if _conflict(plan, early, late)]
+        depth.append(max((depth[early.index] + 1 for early in before), default=0))
+    stats = plan.stats()
+    assert stats["drains"] == stats["chain"] == max(depth) == LONGEST_CHAIN
+    assert stats["drains"] < stats["per_dependent_launch"]["drains"] < stats["full"]["drains"] == len(depth) - 1
+    assert stats["acquires"] <= stats["drains"]
+    assert rl.verify(plan, plan.fences) == ()
+
+
+def _conflict(plan: rl.Plan, early: rl.Launch, late: rl.Launch) -> bool:
+    """Whether they share a byte that one of them writes; the demo has no aliases."""
+    assert all(buffer.root == buffer.index for buffer in plan.buffers)
+    return any(
+        a.buffer == b.buffer and a.start < b.stop and b.start < a.stop and (a.writes or b.writes)
+        for a in early.touches
+        for b in late.touches
+    )
 
 
 def test_the_demo_as_json(capsys: pytest.CaptureFixture[str]) -> None:
