@@ -17,29 +17,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .kernel import Kernel
-from .launch import Launch
+from .launch import INDIRECT, Launch, Touch
 from .ranges import Buffer
-from .sweep import READS, READS_K, READS_V, WRITES, number_points, plant
+from .sweep import READS, READS_K, READS_P, READS_V, WRITES, number_points, plant
 
-#: The caches that nothing keeps coherent and that a kernel reads memory through: K scalar loads, V vector loads.
-CLASSES: Final = ("K", "V")
-_BITS: Final = {"K": READS_K, "V": READS_V}
+#: What a launch reads memory through that a drain alone does not refresh: the caches of scalar loads (K) and of vector
+#: loads (V), and the command processor (P) where it reads past GL2.
+CLASSES: Final = ("K", "V", "P")
+KERNEL_CLASSES: Final = CLASSES[:2]
+_BITS: Final = {"K": READS_K, "V": READS_V, "P": READS_P}
 
 
 def read_classes(kernel: Kernel, argument: int | None) -> tuple[str, ...]:
-    """The caches that `kernel` reads through behind the pointer at kernarg offset `argument` (None: no pointer).
+    """The caches that `kernel` reads through behind the pointer at kernarg offset `argument` in bytes (None: no
+    pointer).
 
     Atomics and device-scope loads read at L2: no cache at all, where a certificate says so.
     """
     certificate = kernel.certificate
     if certificate is None or argument is None:
-        return CLASSES
+        return KERNEL_CLASSES
     if argument in certificate.l2_args:
         return ()
     if certificate.reads == "vmem_only":
         return ("V",)
     # Any other word, and any argument that is listed, gets the wider class.
-    return ("V",) if certificate.reads == "scalar_args" and argument not in certificate.scalar_args else CLASSES
+    return ("V",) if certificate.reads == "scalar_args" and argument not in certificate.scalar_args else KERNEL_CLASSES
 
 
 def kernarg_classes(kernel: Kernel) -> tuple[str, ...]:
@@ -47,7 +50,7 @@ def kernarg_classes(kernel: Kernel) -> tuple[str, ...]:
     loads.
     """
     certificate = kernel.certificate
-    return CLASSES if certificate is None or certificate.kernarg_vector_loads else ("K",)
+    return KERNEL_CLASSES if certificate is None or certificate.kernarg_vector_loads else ("K",)
 
 
 @dataclass(slots=True)
@@ -69,14 +72,16 @@ class AccessRows:
             self.memory.append(buffer.root)
             self.start.append(buffer.root_offset + touch.start)
             self.stop.append(buffer.root_offset + touch.stop)
-            self.does.append(WRITES if touch.writes else READS | _read_bits(launch.kernel, touch.argument))
+            self.does.append(WRITES if touch.writes else READS | _read_bits(launch, touch))
         self.ends.append(len(self.does))
         self.after.extend(launch.after)
         self.after_ends.append(len(self.after))
 
 
-def _read_bits(kernel: Kernel, argument: int | None) -> int:
-    return sum(_BITS[name] for name in read_classes(kernel, argument))
+def _read_bits(launch: Launch, touch: Touch) -> int:
+    if launch.indirect is not None and touch.argument == INDIRECT:
+        return READS_P if launch.indirect.past_l2 else 0
+    return sum(_BITS[name] for name in read_classes(launch.kernel, touch.argument))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

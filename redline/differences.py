@@ -84,6 +84,7 @@ def _launch(launch: Launch, buffers: Sequence[Buffer]) -> _Item:
         **_kernel(launch.kernel),
         "global size": launch.global_size,
         "block": launch.block,
+        "counts": launch.indirect and (buffers[launch.indirect.buffer].name, launch.indirect.addend),
         "dynamic LDS": launch.dynamic_lds,
         "argument bytes": launch.kernarg,
         "pointers": [(p.offset, buffers[p.buffer].name, p.addend) for p in launch.pointers],

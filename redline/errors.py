@@ -69,6 +69,7 @@ CODES: dict[str, str] = {
     "RL0138": "no such launch in the plan",
     "RL0139": "a plan split where one side would be empty",
     "RL0140": "entries that are not in the stream",
+    "RL0141": "workgroup counts in memory that cannot be read there, or for a kernel that needs to know them",
     "RL0201": "a conflict that nothing orders",
     "RL0202": "fences at positions that are repeated, unordered or no positions",
     "RL0301": "the target is not on the list",

@@ -115,12 +115,19 @@ def _lines(plan: Plan) -> Iterator[str]:
         if at in behind:
             yield from _fence_lines(plan, behind[at])
         launch = plan.launches[index]
-        sizes, block = "x".join(map(str, launch.global_size)), "x".join(map(str, launch.block))
-        yield f"{launch}   level {plan.levels[index]}, {sizes} work-items in blocks of {block}"
+        yield f"{launch}   level {plan.levels[index]}, {_sizes(plan, launch)}"
     yield f"exit: drain, system release   {_rule(fences.exit_rule)}"
     kept = ("ib-scope", *(["glm-convention"] if "GLM_INV" in family_for(plan.target).entry else []))
     for rule in kept:
         yield f"kept by {_rule(rule)}"
+
+
+def _sizes(plan: Plan, launch: Launch) -> str:
+    block = "x".join(map(str, launch.block))
+    if launch.indirect is not None:
+        counts = f"{plan.buffers[launch.indirect.buffer].name}[{launch.indirect.addend}:{launch.indirect.addend + 12}]"
+        return f"as many blocks of {block} as {counts} says"
+    return f"{'x'.join(map(str, launch.global_size))} work-items in blocks of {block}"
 
 
 def _rule(name: str) -> str:

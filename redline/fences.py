@@ -2,7 +2,8 @@
 """Derive the drains and acquires that a plan needs: the fewest drains, then the fewest acquire packets, then classes.
 
 Order and visibility are two facts, kept apart: a *drain* makes later launches wait for earlier ones, an *acquire* makes
-what drained launches wrote visible through a cache that nothing keeps coherent (K scalar, V vector). Read-after-write
+what drained launches wrote visible through a cache that nothing keeps coherent (K scalar, V vector, P: what the command
+processor reads past GL2). Read-after-write
 needs both; write-after-read and write-after-write need only the drain.
 
 Each launch that must wait is an interval of positions of which one must hold a drain; each launch that reads what
@@ -23,10 +24,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from .accesses import CLASSES, kernarg_classes
+from .accesses import CLASSES, KERNEL_CLASSES, kernarg_classes
 from .columns import column
 from .errors import HazardError
-from .sweep import find_needs, stab_circle, stab_line
+from .sweep import READS_P, find_needs, stab_circle, stab_line
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -43,8 +44,8 @@ RULES: Final = {
 }
 
 #: The bit of each class in the `classes` column.
-CLASS_BITS: Final = {"K": 1, "V": 2}
-_NAMES: Final = ((), ("K",), ("V",), ("K", "V"))
+CLASS_BITS: Final = {"K": 1, "V": 2, "P": 4}
+_NAMES: Final = tuple(tuple(name for name, bit in CLASS_BITS.items() if bits & bit) for bits in range(8))
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +145,7 @@ def derive(plan: Plan) -> Fences:
         first = 0 if plan.boundary != "host" else 1
         at = np.arange(first, len(plan.order))
         rules = dict.fromkeys(at.tolist(), "full")
-        return Fences.of_columns(at, np.ones(len(at), np.bool_), np.full(len(at), 3, np.uint8), rules)
+        return Fences.of_columns(at, np.ones(len(at), np.bool_), np.full(len(at), _all_classes(plan), np.uint8), rules)
     a, loop = plan.accesses, plan.boundary == "queue"
     order = column(plan, "order")
     needs = find_needs(order, 1 + loop, a.starts, a.spans, a.does, a.after_starts, a.after, a.nodes)
@@ -158,10 +159,16 @@ def derive(plan: Plan) -> Fences:
     return Fences.of_columns(at[kept], drains[at][kept], bits[kept], {0: rule} if rule else {})
 
 
+def _all_classes(plan: Plan) -> int:
+    """Every class that a launch may read through: P only where one does."""
+    names = CLASSES if (plan.accesses.does & READS_P).any() else KERNEL_CLASSES
+    return sum(CLASS_BITS[name] for name in names)
+
+
 def _entry(plan: Plan) -> tuple[int, str]:
     """The classes that the warm entry must acquire whatever the launches do, and the rule that says so."""
     if plan.boundary == "other-queue":
-        return 3, "other-queue"
+        return _all_classes(plan), "other-queue"
     if plan.boundary == "host" or not plan.slots:
         return 0, ""
     through = {name for launch in plan.launches if launch.slots for name in kernarg_classes(launch.kernel)}

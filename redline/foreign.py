@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .plan import Plan
 
 #: GCR_CNTL fields that make an acquire reach a cache, beside GL1 where the family has one.
-_REACHES: Final = {"K": "GLK_INV", "V": "GLV_INV", "GL2_INV": "GL2_INV", "GL2_WB": "GL2_WB"}
+_REACHES: Final = {"K": "GLK_INV", "V": "GLV_INV", "P": "GL2_WB", "GL2_INV": "GL2_INV", "GL2_WB": "GL2_WB"}
 _BEHIND_GL1: Final = ("K", "V")
 
 #: Packets that neither order launches nor refresh a cache.
@@ -108,7 +108,7 @@ class _Reader:
         self.pending = None
         if command.name == "SET_SH_REG":
             self.registers.update(command.registers)
-        elif command.name == "DISPATCH_DIRECT":
+        elif command.name in ("DISPATCH_DIRECT", "DISPATCH_INDIRECT"):
             yield from self._launch(command)
         elif command.name == "EVENT_WRITE":
             if self.flush_waits and self._is("drain", command):
@@ -183,11 +183,16 @@ def _covers_everything(fields: dict[str, int]) -> bool:
 def _differences(family: FamilyTable, launch: Launch, registers: dict[int, int], command: Command) -> Iterator[str]:
     """What the stream launches otherwise than the plan: sizes and resources."""
     words = launch.kernel.words(str(launch), launch.dynamic_lds)
-    row = family.dispatch_operation(words, launch.global_size, launch.block)
+    row = family.dispatch_operation(words, launch.encoded_size, launch.block)
+    wanted_name = "DISPATCH_DIRECT" if launch.indirect is None else "DISPATCH_INDIRECT"
+    if command.name != wanted_name:
+        yield f"{command.name}, not {wanted_name}"
+        return
     offset = {name: register.offset for name, register in family.register.items()}
     threads = [registers.get(offset["COMPUTE_NUM_THREAD_X"] + i) for i in range(3)]
     resources = [registers.get(offset["COMPUTE_PGM_RSRC1"]), registers.get(offset["COMPUTE_PGM_RSRC2"])]
-    dims, initiator = list(command.words[1:4]), command.words[4]
+    dims = list(command.words[1:4]) if launch.indirect is None else row["dims"].tolist()
+    initiator = command.words[-1]
     for name, seen, wanted in (
         ("block", threads, row["threads"].tolist()),
         ("grid", dims, row["dims"].tolist()),

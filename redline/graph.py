@@ -19,7 +19,7 @@ from .errors import UnsupportedKernel
 from .instructions import check_instructions
 from .kernarg import Slot
 from .kernel import Kernel
-from .launch import Launch, Packer, Size, Touch, Triple, bad, check_dynamic_lds, geometry
+from .launch import Launch, Packer, Size, Touch, Triple, bad, check_counts, check_dynamic_lds, geometry
 from .ordering import UnorderedPair, unordered_pairs
 from .ranges import KINDS, MAX_BYTES, ROLES, Access, Buffer, Kind, Role, View, as_view
 
@@ -83,7 +83,7 @@ class Graph:
         self,
         kernel: Kernel,
         *,
-        grid: Size | None = None,
+        grid: Size | Access | None = None,
         global_size: Size | None = None,
         block: Size,
         args: Sequence[Any] = (),
@@ -94,10 +94,11 @@ class Graph:
     ) -> Launch:
         """Record one launch and return it, for use in `after=`.
 
-        `grid` counts workgroups, `global_size` work-items; exactly one is given. `block` is in work-items. `args`
-        follow the kernel's explicit arguments. `accesses` declares memory that no pointer argument carries. `after=`
-        orders two launches and makes nothing visible. `dynamic_lds` is in bytes, beside the kernel's static LDS.
-        `label` names the launch in messages and `explain()`; the kernel's name by default.
+        `grid` counts workgroups, `global_size` work-items; exactly one is given. `grid=rl.read(counts[0:12])` takes
+        three dwords from memory when the launch starts: workgroups in x, y and z, within the device's limits. `block`
+        is in work-items. `args` follow the kernel's explicit arguments. `accesses` declares memory that no pointer
+        argument carries. `after=` orders two launches and makes nothing visible. `dynamic_lds` is in bytes, beside the
+        kernel's static LDS. `label` names the launch in messages and `explain()`; the kernel's name by default.
 
         A Python int is packed as an integer, a float as IEEE of the argument's size: the code object does not record
         which the kernel expects. Write 2.0 or `rl.f32(2)` for a float, never 2. What a launch declares is believed:
@@ -113,11 +114,16 @@ class Graph:
         name = label or str(getattr(kernel, "name", "?"))
         where = f"{site} launch #{len(self.launches)} {name!r}"
         self._check_kernel(kernel, where)
-        blocks, sizes = geometry(kernel, grid, global_size, block, where)
+        counts, known = (grid, 1) if isinstance(grid, Access) else (None, grid)
+        blocks, sizes = geometry(kernel, known, global_size, block, where)
         check_dynamic_lds(dynamic_lds, where)
         self._check_encoding(kernel, sizes, blocks, dynamic_lds, where)
         packed = Packer(kernel, where, self.slots, self._adopt)
         packed.hidden(sizes, blocks, dynamic_lds)
+        indirect = None
+        if counts is not None:
+            check_counts(counts, where)
+            indirect, sizes = packed.indirect(counts, _past_l2(kernel)), (0, 0, 0)
         packed.explicit(args)
         packed.extra(accesses)
         self._check_roles(packed.touches, where)
@@ -135,6 +141,7 @@ class Graph:
             touches=tuple(packed.touches),
             after=self._after(after, where),
             site=site,
+            indirect=indirect,
         )
         self.slots.update(packed.new_slots)  # last: a launch that is refused leaves nothing behind
         self.launches.append(made)
@@ -262,6 +269,12 @@ class Graph:
                 "buffers of this graph",
                 "make it with this graph's buffer()",
             )
+
+
+def _past_l2(kernel: Kernel) -> tuple[str, ...]:
+    """Kinds of memory that GL2 may hold and the command processor reads without it."""
+    family = family_for(kernel.target)
+    return family.l2_kinds if family.processor_reads_past_l2 else ()
 
 
 def _check_declared(kernel: Kernel, touches: Sequence[Touch], where: str) -> None:

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from .accesses import Accesses
-from .sweep import READS_K, READS_V, WRITES
+from .sweep import READS_K, READS_P, READS_V, WRITES
 
 HazardKind = Literal["RAW", "WAR", "WAW"]
-_CACHES = {0: (), READS_K: ("K",), READS_V: ("V",), READS_K | READS_V: ("K", "V")}
+_CACHES = {0: (), READS_K: ("K",), READS_V: ("V",), READS_K | READS_V: ("K", "V"), READS_P: ("P",)}
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -74,7 +74,7 @@ class _Sweep:
             rows = self.rows[self.starts[launch] : self.starts[launch + 1]]
             for segments, does in rows:
                 if not does & WRITES:
-                    self._read(time, segments, does & (READS_K | READS_V))
+                    self._read(time, segments, does & (READS_K | READS_V | READS_P))
             for segments, does in rows:
                 if does & WRITES:
                     self._write(time, segments)

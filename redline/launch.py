@@ -8,14 +8,23 @@ limits of fields and sizes are the encoder's knowledge.
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from .errors import RecordError
 from .kernarg import Slot, hidden_bytes, scalar_bytes, slot_bytes
 from .kernel import POINTER_KINDS, Argument, Kernel
 from .ranges import Access, Buffer
+
+#: `Touch.argument` of the workgroup counts of an indirect launch: the command processor reads them, no kernel does.
+INDIRECT: Final = -2
+
+#: Three dwords: workgroups in x, y and z (PM4 DISPATCH_INDIRECT).
+INDIRECT_BYTES: Final = 12
+
+#: Hidden arguments that hold what an indirect launch does not know when it is recorded.
+_OF_THE_GRID: Final = ("hidden_block_count_", "hidden_remainder_", "hidden_grid_dims")
 
 Size = int | tuple[int, ...] | list[int]
 Triple = tuple[int, int, int]
@@ -39,8 +48,19 @@ class SlotArg:
 
 
 @dataclass(frozen=True, slots=True)
+class Indirect:
+    """Workgroup counts in memory: 12 bytes of a buffer from byte `addend`. `past_l2`: read where GL2 is not seen."""
+
+    buffer: int
+    addend: int
+    past_l2: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Touch:
-    """One byte range that a launch reads or writes. `argument`: kernarg offset of its pointer, or None without one."""
+    """One byte range that a launch reads or writes. `argument`: kernarg offset of its pointer, None without one, or
+    INDIRECT.
+    """
 
     buffer: int
     start: int
@@ -54,7 +74,8 @@ class Launch:
     """One recorded launch. `index` is its name everywhere, whatever order the plan chooses.
 
     `global_size` and `block` are (x, y, z) in work-items, `dynamic_lds` is in bytes. `kernarg` is the image of the
-    kernarg segment with zeros for pointers and slots. `site` is the caller's file and line.
+    kernarg segment with zeros for pointers and slots. `site` is the caller's file and line. `global_size` is zeros
+    where `indirect` says which memory holds the workgroup counts.
     """
 
     index: int
@@ -69,6 +90,12 @@ class Launch:
     touches: tuple[Touch, ...]
     after: tuple[int, ...]
     site: str
+    indirect: Indirect | None = None
+
+    @property
+    def encoded_size(self) -> Triple:
+        """The work-items (x, y, z) that registers are made for: one workgroup where the counts are in memory."""
+        return self.global_size if self.indirect is None else self.block
 
     def __str__(self) -> str:
         return f"#{self.index} {self.label}"
@@ -92,6 +119,23 @@ class Packer:
         for argument in self.kernel.arguments:
             if argument.hidden:
                 self._store(argument, hidden_bytes(argument, sizes, block, dynamic_lds))
+
+    def indirect(self, counts: Access, kinds: Container[str]) -> Indirect:
+        """Workgroup counts that the command processor reads; past GL2 from memory of the given kinds."""
+        (view,) = counts.reads
+        self.adopt(view.buffer, self.where)
+        self.touches.append(Touch(view.buffer.index, view.start, view.stop, False, INDIRECT))
+        for argument in self.kernel.arguments:
+            if argument.kind.startswith(_OF_THE_GRID):
+                raise bad(
+                    "RL0141",
+                    self.where,
+                    "grid",
+                    f"counts in memory for a kernel with {argument.kind}",
+                    "kernels that do not ask for the grid's size",
+                    "pass the size as an argument, and compile with optimisation",
+                )
+        return Indirect(view.buffer.index, view.start, view.buffer.kind in kinds)
 
     def explicit(self, args: Sequence[Any]) -> None:
         wanted = self.kernel.explicit_arguments
@@ -212,6 +256,22 @@ def geometry(
             "round up, and guard in the kernel",
         )
     return blocks, sizes
+
+
+def check_counts(counts: Access, where: str) -> None:
+    """Exactly 12 bytes that are read, at a multiple of 4 bytes of their memory."""
+    whole = len(counts.reads) == 1 and not counts.writes and counts.base.start == counts.reads[0].start
+    view = counts.reads[0] if counts.reads else counts.base
+    aligned = (view.buffer.root_offset + view.start) % 4 == 0
+    if not whole or view.nbytes != INDIRECT_BYTES or not aligned:
+        raise bad(
+            "RL0141",
+            where,
+            "grid",
+            ", ".join(map(str, (*counts.reads, *counts.writes))),
+            f"rl.read of {INDIRECT_BYTES} bytes, three dwords at a multiple of 4 bytes: workgroups in x, y and z",
+            "give the slice that holds the counts",
+        )
 
 
 def check_dynamic_lds(dynamic_lds: int, where: str) -> None:

@@ -15,16 +15,19 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from .accesses import CLASSES
 from .encoders import family_for
 from .encoders.dispatch import operation
 from .encoders.emit import (
     ACQUIRE,
+    BUFFER,
     DRAIN,
     FENCE_DRAIN,
     FENCE_ZERO,
     KERNARG_RELOC,
     OPERATION,
     RELOC,
+    SETUP,
     WORDS,
     WORDS_HERE,
     emit_program,
@@ -38,7 +41,7 @@ from .kernel import KERNARG_SLOT_BYTES, Kernel
 if TYPE_CHECKING:
     from .encoders.table import FamilyTable
     from .fences import Fence, Fences
-    from .launch import Launch
+    from .launch import Indirect, Launch
     from .plan import Plan
 
 #: IB_SIZE of INDIRECT_BUFFER has 20 bits.
@@ -168,7 +171,7 @@ class _Stream:
         self.by_fence_word = not family.partial_flush_is_trusted and gfx10_wait == "fence"
         self.rows: list[np.void] = []
         self.drains = 0
-        self.nop = 0
+        self.words: dict[int, tuple[list[int], Indirect | None]] = {}  # of the WORDS rows
         self._packed: dict[tuple[object, ...], np.void] = {}
 
     def _add(self, code: int, **values: int) -> None:
@@ -183,22 +186,23 @@ class _Stream:
 
     def warm(self, fence: Fence | None) -> None:
         """Where a replay starts behind another of the same plan: inside a NOP, which a cold start passes over."""
-        self._add(WORDS, value=1)
+        self._words([0])
         inside = len(self.rows)
         self._zero()
         if fence is not None:
             self.fence(fence, first=True)
         if len(self.rows) == inside:
-            self.rows.pop()  # nothing to skip
+            del self.words[len(self.rows) - 1]  # nothing to skip
+            self.rows.pop()
         else:
             nop = self.family.packet["NOP"]
-            self.nop = nop.header(max_dwords(np.array(self.rows[inside:], OPERATION)))
+            self.words[inside - 1] = [nop.header(max_dwords(np.array(self.rows[inside:], OPERATION)))], None
 
     def fence(self, fence: Fence, *, first: bool = False) -> None:
         if fence.drain:
             self._drain(first=first)
         if fence.acquire:
-            self._add(ACQUIRE, gcr=self.family.acquire_gcr("K" in fence.acquire, "V" in fence.acquire))
+            self._add(ACQUIRE, gcr=self.family.acquire_gcr(*(name in fence.acquire for name in CLASSES)))
 
     def exit(self, fences: Fences) -> None:
         if fences.exit_rule:
@@ -220,13 +224,22 @@ class _Stream:
 
     def launch(self, launch: Launch, kernel: int, slot: int) -> None:
         # The plan keeps its kernels alive, so an id names one; equal launches are packed and checked once.
-        key = (id(launch.kernel), launch.global_size, launch.block, launch.dynamic_lds)
+        key = (id(launch.kernel), launch.encoded_size, launch.block, launch.dynamic_lds)
         if key not in self._packed:
             words = launch.kernel.words(str(launch), launch.dynamic_lds)
-            self._packed[key] = self.family.dispatch_operation(words, launch.global_size, launch.block)
+            self._packed[key] = self.family.dispatch_operation(words, launch.encoded_size, launch.block)
         row = self._packed[key].copy()
         row["entry_reloc"], row["kernarg_reloc"] = kernel, slot
         self.rows.append(row)
+        if launch.indirect is not None:
+            row["code"] = SETUP
+            initiator = self.family.initiator.unpack(int(row["initiator"]))
+            self._words(self.family.form("dispatch_indirect", (), **initiator), launch.indirect)
+
+    def _words(self, words: list[int], counts: Indirect | None = None) -> None:
+        """Words that Python has packed; those of an indirect launch are relocated to its counts."""
+        self.words[len(self.rows)] = words, counts
+        self._add(WORDS, value=len(words))
 
 
 class _Kernels:
@@ -292,8 +305,15 @@ def _emit(stream: _Stream, rows: NDArray[np.void], elide: bool) -> tuple[NDArray
     relocs = np.zeros(max_relocs(rows), RELOC)
     used, relocated = emit_program(rows, words, relocs, stream.family.family(), elide)
     relocs = relocs[:relocated]
-    words[relocs["dword"][relocs["kind"] == WORDS_HERE]] = stream.nop
-    return words[:used].copy(), relocs[relocs["kind"] != WORDS_HERE].copy()
+    more: list[tuple[int, int, int, int, int]] = []
+    for place in relocs[relocs["kind"] == WORDS_HERE]:
+        packed, counts = stream.words[int(place["index"])]
+        at = int(place["dword"])
+        words[at : at + len(packed)] = packed
+        if counts is not None:  # the address is in the two dwords behind the header
+            more += [(at + 1 + half, BUFFER, half, counts.buffer, counts.addend) for half in range(2)]
+    kept = np.concatenate([relocs[relocs["kind"] != WORDS_HERE], np.array(more, RELOC)])
+    return words[:used].copy(), kept[np.argsort(kept["dword"], kind="stable")]
 
 
 class _KernargImage:

@@ -76,7 +76,8 @@ class Replay:
         self._words = ib.view(np.uint32)[: len(program.words)]
         self._words[:] = program.words
         slots = program.slot_offsets + np.uint64(arena.address)
-        apply_relocs(self._words, program.relocs, self._entries(stack), slots, buffers, owned)
+        self._tables = self._entries(stack), slots, buffers, owned
+        apply_relocs(self._words, program.relocs, *self._tables)
         self._signal = stack.enter_context(agent.signal(0))
         self._cold, self._warm = (self._packet(ib.address, start) for start in ("cold", "warm"))
 
@@ -190,6 +191,7 @@ class Replay:
                 if buffer.root != buffer.index:
                     self._addresses[buffer.index] = self._addresses[buffer.root] + np.uint64(buffer.root_offset)
             apply_kernarg_relocs(self._kernarg, self.program.kernarg_relocs, self._addresses)
+            apply_relocs(self._words, self.program.relocs, *self._tables)
             self._bound = now
             self._flight.use(*_touched(self.plan, now))
 

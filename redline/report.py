@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from .accesses import CLASSES, KERNEL_CLASSES
 from .fences import CLASS_BITS, Fence, Fences
 from .program import lower
 
@@ -59,7 +60,11 @@ def _compared(plan: Plan, fences: Fences) -> dict[str, Any]:
 
 
 def _everywhere(plan: Plan) -> Fences:
-    return Fences([Fence(at, ("K", "V")) for at in range(int(plan.boundary == "host"), len(plan.order))])
+    return Fences([Fence(at, _classes(plan)) for at in range(int(plan.boundary == "host"), len(plan.order))])
+
+
+def _classes(plan: Plan) -> tuple[str, ...]:
+    return CLASSES if any(launch.indirect and launch.indirect.past_l2 for launch in plan.launches) else KERNEL_CLASSES
 
 
 def _per_dependent_launch(plan: Plan) -> Fences:
@@ -72,7 +77,9 @@ def _per_dependent_launch(plan: Plan) -> Fences:
     dependent |= {hazard.second for hazard in plan.carried}
     if plan.boundary == "other-queue" or plan.slots:
         dependent.add(plan.order[0])
-    return Fences([Fence(at, ("K", "V")) for at, index in enumerate(plan.order) if at >= first and index in dependent])
+    return Fences(
+        [Fence(at, _classes(plan)) for at, index in enumerate(plan.order) if at >= first and index in dependent]
+    )
 
 
 def memory(plan: Plan) -> dict[str, int]:

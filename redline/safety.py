@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
+from .launch import INDIRECT
+
 if TYPE_CHECKING:
     from .fences import Fences
     from .launch import Launch, Touch
@@ -92,7 +94,8 @@ class Step:
 
 
 #: What an acquire or release may reach: two caches in front of GL2, and GL2's own invalidation and write-back.
-_CACHES: Final = ("K", "V", "GL2_INV", "GL2_WB")
+#: P, what the command processor reads past GL2, is reached by the write-back.
+_CACHES: Final = ("K", "V", "P", "GL2_INV", "GL2_WB")
 
 #: Kinds of memory that GL2 may hold on some family.
 _IN_L2: Final = ("device", "host", "fine")
@@ -327,6 +330,8 @@ def _memories(plan: Plan, l2_kinds: Container[str]) -> dict[int, _Memory]:
 
 def _read_through(launch: Launch, touch: Touch) -> tuple[str, ...]:
     """K and V, unless the kernel's certificate says that it reads this argument more narrowly."""
+    if launch.indirect is not None and touch.argument == INDIRECT:
+        return ("P",) if launch.indirect.past_l2 else ()
     certified = launch.kernel.certificate
     if certified is not None and touch.argument is not None:
         if touch.argument in certified.l2_args:

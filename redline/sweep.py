@@ -18,8 +18,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-# What one access does, as bits. A read without K and V is done at L2.
-READS_K, READS_V, READS, WRITES = 1, 2, 4, 8
+# What one access does, as bits. A read through none of K, V and P is done at L2.
+READS_K, READS_V, READS, WRITES, READS_P = 1, 2, 4, 8, 16
 
 # The numbers of a tree's node; those of writes stand _WRITTEN behind those of all accesses.
 _MOST, _WHOLE, _WRITTEN = 0, 1, 2
@@ -197,21 +197,21 @@ def sort_by_level(levels):  # type: ignore[no-untyped-def]
 
 @_compiled
 def find_needs(order, rounds, starts, spans, does, after_starts, after, nodes):  # type: ignore[no-untyped-def]
-    """What each launch of the last of `rounds` rounds of `order` needs, int32 (3, n) by position in the order.
+    """What each launch of the last of `rounds` rounds of `order` needs, int32 (4, n) by position in the order.
 
-    Row 0: the latest earlier position that it must wait for. Rows 1 and 2: the latest that wrote what it reads through
-    K and through V. Positions count on from round to round; -1 is none.
+    Row 0: the latest earlier position that it must wait for. Rows 1 to 3: the latest that wrote what it reads through
+    K, through V and through P. Positions count on from round to round; -1 is none.
     """
     forest = _forest(nodes)
     n = len(order)
     position = np.empty(n, np.int32)
     for p in range(n):
         position[order[p]] = p
-    needs = np.empty((3, n), np.int32)
+    needs = np.empty((4, n), np.int32)
     for time in range(rounds * n):
         p = time % n
         i = order[p]
-        waits = reads_k = reads_v = -1
+        waits = reads_k = reads_v = reads_p = -1
         for k in range(after_starts[i], after_starts[i + 1]):
             waits = max(waits, time - p + position[after[k]])
         for k in range(starts[i], starts[i + 1]):
@@ -219,13 +219,15 @@ def find_needs(order, rounds, starts, spans, does, after_starts, after, nodes): 
             column = 0 if what & WRITES else _WRITTEN
             found = _latest(forest, spans[k], column)
             waits = max(waits, found)
-            if what & (READS_K | READS_V):
+            if what & (READS_K | READS_V | READS_P):
                 writer = found if column else _latest(forest, spans[k], _WRITTEN)
                 if what & READS_K:
                     reads_k = max(reads_k, writer)
                 if what & READS_V:
                     reads_v = max(reads_v, writer)
-        needs[0, p], needs[1, p], needs[2, p] = waits, reads_k, reads_v
+                if what & READS_P:
+                    reads_p = max(reads_p, writer)
+        needs[0, p], needs[1, p], needs[2, p], needs[3, p] = waits, reads_k, reads_v, reads_p
         for k in range(starts[i], starts[i + 1]):
             _raise(forest, spans[k], time, does[k] & WRITES != 0)
     return needs

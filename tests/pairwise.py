@@ -12,6 +12,7 @@ from itertools import combinations
 import redline as rl
 from redline.accesses import read_classes
 from redline.fences import Fences
+from redline.launch import INDIRECT
 
 Place = tuple[int, int]  # (replay, position in the order)
 
@@ -67,6 +68,9 @@ def _classes(plan: rl.Plan, a: rl.Launch, b: rl.Launch) -> set[str]:
     for x in a.touches:
         for y in b.touches:
             if x.writes and not y.writes and _bytes(plan, x) & _bytes(plan, y):
+                if y.argument == INDIRECT:
+                    found |= {"P"} if b.indirect is not None and b.indirect.past_l2 else set()
+                    continue
                 c = b.kernel.certificate
                 if c is None or y.argument is None or c.reads == "scalar_or_unknown":
                     found |= {"K", "V"} if c is None or y.argument not in c.l2_args else set()

@@ -226,6 +226,8 @@ GFX10_1 = FamilyTable(
     partial_flush_is_trusted=False,
     # L 6154 ff.: no architected flat scratch before gfx11, so kernels ask for it even without scratch.
     has_private_segment_buffer=True,
+    # P gfx9AcquireReleaseBarrier.cpp:63-65; M si_barrier.c:588-592: the command processor works at L2.
+    processor_reads_past_l2=False,
     # Linux gmc_v10_0.c:537-540: fine-grained and uncached pages are MTYPE_UC.
     l2_kinds=("device", "host"),
     queue_owned=QUEUE_OWNED,

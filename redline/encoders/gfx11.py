@@ -62,6 +62,8 @@ GFX11_0 = FamilyTable(
     forms=pm4.FORMS,
     partial_flush_is_trusted=True,
     has_private_segment_buffer=False,
+    # As gfx10.
+    processor_reads_past_l2=False,
     # Linux gmc_v11_0.c:528-531: as gfx10.
     l2_kinds=("device", "host"),
     queue_owned=QUEUE_OWNED,

@@ -74,6 +74,8 @@ GFX12_0 = FamilyTable(
     forms=FORMS,
     partial_flush_is_trusted=True,
     has_private_segment_buffer=False,
+    # M ac_gpu_info.c:1070-1071; P gfx12Barrier.cpp:59-63: the command processor bypasses GL2.
+    processor_reads_past_l2=True,
     # Linux gmc_v12_0.c:544-545: only uncached pages are MTYPE_UC; fine-grained ones are NC.
     l2_kinds=("device", "host", "fine"),
     queue_owned=QUEUE_OWNED,

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import or_
 from typing import TYPE_CHECKING
 
 from redline.errors import EncodeError
@@ -280,6 +281,7 @@ class FamilyTable:
     wave32: str  # the initiator field that a wave32 kernel adds
     forms: Mapping[str, Form]
     partial_flush_is_trusted: bool  # False: EVENT_WRITE may return early on old microcode
+    processor_reads_past_l2: bool  # the command processor works at memory: indirect counts must be written back
     l2_kinds: tuple[
         str, ...
     ]  # kinds of memory whose bytes GL2 may hold: the host sees them through its write-back only
@@ -350,9 +352,13 @@ class FamilyTable:
         """
         return self.gcr.pack(**self.release)
 
-    def acquire_gcr(self, k: bool, v: bool) -> int:
-        """GCR_CNTL of a same-agent acquire for reads through K, V or both. Raises EncodeError for neither."""
-        if not (k or v):
+    def acquire_gcr(self, k: bool, v: bool, p: bool = False) -> int:
+        """GCR_CNTL of a same-agent acquire for reads through K, V, or by the command processor past GL2 (p: written
+        back).
+
+        Raises EncodeError for none of them.
+        """
+        if not (k or v or p):
             raise EncodeError(
                 "RL0507",
                 where=f"{self.name} acquire",
@@ -360,7 +366,8 @@ class FamilyTable:
                 allowed="K, V or both",
                 do="leave it out",
             )
-        return (self.gcr.pack(**self.scalar) if k else 0) | (self.gcr.pack(**self.vector) if v else 0)
+        parts = ((k, self.scalar), (v, self.vector), (p, self.release))
+        return reduce(or_, (self.gcr.pack(**fields) for wanted, fields in parts if wanted))
 
     def form(self, name: str, tail: Sequence[int] = (), **values: Value) -> list[int]:
         """The dwords of a form's packet, with the values that differ from use to use.

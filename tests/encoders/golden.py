@@ -211,6 +211,7 @@ def declared(table: FamilyTable) -> dict[str, Any]:
         "targets": list(table.targets),
         "partial_flush_is_trusted": table.partial_flush_is_trusted,
         "l2_kinds": list(table.l2_kinds),
+        "processor_reads_past_l2": table.processor_reads_past_l2,
         "private_segment_buffer": table.has_private_segment_buffer,
         "registers": registers,
         "queue-owned": dict(table.queue_owned),
