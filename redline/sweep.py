@@ -7,10 +7,11 @@ launches by index, never a buffer, a kernel, a family or a packet. Imports nothi
 content alone and would not notice an edit elsewhere.
 
 Every question is of one form: which is the latest earlier launch that touched any of these segments? Segment trees
-answer it: one for each run of segments that accesses join, so that bytes always touched as a whole cost one node. A
-node has four numbers. `most` is the largest value given to any range inside it, `whole` the largest given to a range
-that covers it, both over all accesses and over writes. Values only grow along a sweep, so a maximum forgets nothing
-that matters: whoever is ordered behind the latest conflicting launch is ordered behind the earlier ones by way of it.
+answer it: one for each run of segments that accesses join, so that bytes always touched as a whole cost one node. Two
+ranges overlap exactly when one begins inside the other. So a node keeps `begun`, the largest value given to a range
+that begins inside it, and `whole`, the largest given to a range that covers it, both over all accesses and over writes.
+Values only grow along a sweep, so a maximum forgets nothing that matters: whoever is ordered behind the latest
+conflicting launch is ordered behind the earlier ones by way of it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from numba import njit
 READS_K, READS_V, READS, WRITES, READS_P = 1, 2, 4, 8, 16
 
 # The numbers of a tree's node; those of writes stand _WRITTEN behind those of all accesses.
-_MOST, _WHOLE, _WRITTEN = 0, 1, 2
+_BEGUN, _WHOLE, _WRITTEN = 0, 1, 2
 
 _compiled = njit(cache=True, error_model="numpy", nogil=True)
 _inlined = njit(inline="always", error_model="numpy")
@@ -106,28 +107,27 @@ def plant(low, high, segments):  # type: ignore[no-untyped-def]
 def _raise(forest, span, value, writes):  # type: ignore[no-untyped-def]
     """Give `value` to the segments of a span; also among the writes, if it is one."""
     tree, left, right = np.int64(span[0]), np.int64(span[1]), np.int64(span[2])
-    ends = left, right - 1
+    for column in range(0, 2 * _WRITTEN if writes else _WRITTEN, _WRITTEN):
+        at = left
+        while at > 0 and forest[tree + at, column + _BEGUN] < value:
+            forest[tree + at, column + _BEGUN] = value
+            at >>= 1
     while left < right:
         if left & 1:
-            node = forest[tree + left]
-            node[_WHOLE] = max(node[_WHOLE], value)
-            if writes:
-                node[_WRITTEN + _WHOLE] = max(node[_WRITTEN + _WHOLE], value)
+            _cover(forest[tree + left], value, writes)
             left += 1
         if right & 1:
             right -= 1
-            node = forest[tree + right]
-            node[_WHOLE] = max(node[_WHOLE], value)
-            if writes:
-                node[_WRITTEN + _WHOLE] = max(node[_WRITTEN + _WHOLE], value)
+            _cover(forest[tree + right], value, writes)
         left >>= 1
         right >>= 1
-    # Nodes on the two paths up either lie inside the range or hold a part of it: for both, `most` is at least `value`.
-    for column in range(0, 2 * _WRITTEN if writes else _WRITTEN, _WRITTEN):
-        for at in ends:
-            while at > 0 and forest[tree + at, column] < value:
-                forest[tree + at, column] = value
-                at >>= 1
+
+
+@_inlined
+def _cover(node, value, writes):  # type: ignore[no-untyped-def]
+    node[_WHOLE] = max(node[_WHOLE], value)
+    if writes:
+        node[_WRITTEN + _WHOLE] = max(node[_WRITTEN + _WHOLE], value)
 
 
 @_inlined
@@ -135,20 +135,19 @@ def _latest(forest, span, column):  # type: ignore[no-untyped-def]
     """The largest value given to any of the segments of a span, by any access or (_WRITTEN) by a write; -1 for none."""
     found = -1
     tree, left, right = np.int64(span[0]), np.int64(span[1]), np.int64(span[2])
-    ends = left, right - 1
+    at = left
+    while at > 0:
+        found = max(found, forest[tree + at, column + _WHOLE])
+        at >>= 1
     while left < right:
         if left & 1:
-            found = max(found, forest[tree + left, column + _MOST], forest[tree + left, column + _WHOLE])
+            found = max(found, forest[tree + left, column + _BEGUN])
             left += 1
         if right & 1:
             right -= 1
-            found = max(found, forest[tree + right, column + _MOST], forest[tree + right, column + _WHOLE])
+            found = max(found, forest[tree + right, column + _BEGUN])
         left >>= 1
         right >>= 1
-    for at in ends:
-        while at > 0:
-            found = max(found, forest[tree + at, column + _WHOLE])
-            at >>= 1
     return found
 
 

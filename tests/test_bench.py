@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+from dataclasses import replace
 
 import pytest
-from redline_bench import encode, plan, sim
+from redline_bench import encode, plan, shapes, sim
 
-from redline import cli
+from redline import Plan, cli
+from redline.accesses import Accesses, AccessRows
+from redline.ordering import unordered_pairs
 
 
 def test_encode_reports_ratios_to_a_copy() -> None:
@@ -19,10 +23,63 @@ def test_encode_reports_ratios_to_a_copy() -> None:
 
 
 def test_plan_shapes_have_the_fences_they_are_named_for() -> None:
-    """Case 1: a chain needs a drain between neighbours, independent launches none, a fan-out one."""
-    drains = {shape: plan.graph(shape, 20).compile().fences.drains for shape in plan.SHAPES}
-    assert drains == {"chain": 19, "independent": 0, "fan-out": 1}
-    assert plan.measurements("chain", 20, 1)["compile_us_per_launch"] > 0
+    """Case 1: a chain needs a drain between neighbours, disjoint launches none, a fan-out one; a decoder layer nine
+    levels; unrolled KV one drain at each step. 24 launches of every shape.
+    """
+    drains = {shape: make(24).compile().fences.drains for shape, make in shapes.SHAPES.items()}
+    assert drains.pop("rnd") > 1
+    assert drains == {"llm": 17, "wide": 0, "unrolled-kv": 23, "chain": 23, "fan-out": 1}
+
+
+def test_shapes_are_the_same_every_time() -> None:
+    """Records of different commits are compared: a shape that changes needs another name."""
+    rows = {shape: make(100)._rows for shape, make in shapes.SHAPES.items()}
+    columns = {name: bytes(r.memory) + bytes(r.start) + bytes(r.stop) + bytes(r.does) for name, r in rows.items()}
+    assert {name: hashlib.sha256(column).hexdigest()[:16] for name, column in columns.items()} == {
+        "llm": "fd582869735a1bb5",
+        "wide": "077bc0eb162a6200",
+        "rnd": "bd57cdf6295d0e89",
+        "unrolled-kv": "51f13cc26220e964",
+        "chain": "61d5a48058010872",
+        "fan-out": "a54b44a9bb85e4cf",
+    }
+
+
+def test_the_explicit_llm_shape_has_exactly_the_edges_it_needs() -> None:
+    """Nothing is unordered, and without any one edge something is."""
+    recorded = shapes.llm(26, "explicit")
+    assert recorded.lint() == ()
+    assert Plan.of(recorded).levels == Plan.of(shapes.llm(26)).levels
+    edges = [(launch.index, first) for launch in recorded.launches for first in launch.after]
+    for index, first in edges:
+        launches = list(recorded.launches)
+        launches[index] = replace(launches[index], after=tuple(a for a in launches[index].after if a != first))
+        rows = AccessRows()
+        for launch in launches:
+            rows.add(launch, recorded.buffers)
+        assert unordered_pairs(Accesses.of(rows, recorded.buffers), launches, recorded.buffers), (index, first)
+
+
+def test_plan_prints_a_table_or_a_record(capsys: pytest.CaptureFixture[str]) -> None:
+    """`redline bench plan`: a row for each shape and size; `--json` has the same with its schema."""
+    asked = ["bench", "plan", "--launches", "30", "--rounds", "1", "--shape", "llm"]
+    assert cli.main(asked) == 0
+    head, row = capsys.readouterr().out.splitlines()
+    assert head.split()[:3] == ["shape", "launches", "accesses"]
+    # 40 accesses a layer: two layers, and 19 of the third up to its append
+    assert row.split()[:3] == ["llm", "30", "99"]
+    assert cli.main([*asked, "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)["plan"]
+    assert record["schema"] == plan.SCHEMA
+    (found,) = record["rows"]
+    assert found["samples"] == 1
+    assert {"plan_ms", "derive_ms", "to_lexsort", "to_shuffled_lexsort", "extra_rss_per_launch"} <= set(found)
+
+
+def test_growth_is_an_exponent_between_sizes() -> None:
+    """Ten times the launches in a hundred times the time is 2."""
+    rows = [{"launches": n, "plan_ms": n * n / 2, "derive_ms": n * n / 2} for n in (10, 100)]
+    assert plan._exponent(*rows) == 2
 
 
 def test_sim_counts_wave_instructions(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
