@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -45,7 +46,15 @@ def _row(*cells: object) -> str:
 
 def _figures() -> Iterator[str]:
     yield _row(
-        "graph", "boundary", "launches", "longest chain", "drains", "acquires (K, V)", "dwords", "full", "dependent"
+        "graph",
+        "boundary",
+        "launches",
+        "longest chain",
+        "drains",
+        "acquires (K, V)",
+        "dwords",
+        "full",
+        "dependent",
     )
     yield "|" + "---|" * 9
     for name, module in GRAPHS.items():
@@ -73,12 +82,26 @@ def _fences() -> Iterator[str]:
     yield _row("graph", "before", "fence", "why")
     yield "|" + "---|" * 4
     for name, module in GRAPHS.items():
-        plan = module.record().compile(boundary="queue")
-        lines = plan.explain().splitlines()
-        for fence in plan.fences.inner:
-            launch = plan.launches[plan.order[fence.at]]
-            if fence.at == 0 or launch.index in _SHOWN.get(name, range(len(plan.order))):
-                yield _row(name, launch, _what(fence), _why(lines, plan, fence))
+        for before, what, why in _alike(_table(name, module.record().compile(boundary="queue"))):
+            yield _row(name, ", ".join(before), what, why + (", and so on" if len(before) > 1 else ""))
+
+
+def _table(name: str, plan: rl.Plan) -> Iterator[tuple[str, str, str]]:
+    """Before which launch, which fence, and why."""
+    lines = plan.explain().splitlines()
+    for fence in plan.fences.inner:
+        launch = plan.launches[plan.order[fence.at]]
+        if fence.at == 0 or launch.index in _SHOWN.get(name, range(len(plan.order))):
+            yield str(launch), _what(fence), _why(lines, plan, fence)
+
+
+def _alike(rows: Iterable[tuple[str, str, str]]) -> Iterator[tuple[list[str], str, str]]:
+    """Rows that are equal but for their numbers as one, with the first one's reason."""
+    found: dict[tuple[str, ...], list[tuple[str, str, str]]] = {}
+    for row in rows:
+        found.setdefault(tuple(re.sub(r"\d+", "", cell) for cell in row), []).append(row)
+    for same in found.values():
+        yield [before for before, _, _ in same], same[0][1], same[0][2]
 
 
 def _what(fence: Fence) -> str:
@@ -86,21 +109,17 @@ def _what(fence: Fence) -> str:
 
 
 def _why(lines: Sequence[str], plan: rl.Plan, fence: Fence) -> str:
-    """The first reason that `explain()` prints below the fence, or the rule, without the buffer's bytes where it is
-    whole.
-    """
+    """The reasons that `explain()` prints below the fence, or the rule; a buffer's bytes only where they are a part."""
     launch = plan.launches[plan.order[fence.at]]
-    at = next(
-        i
-        for i, line in enumerate(lines)
-        if re.search(rf"(drain|acquire [KV ]+) before {re.escape(str(launch))}(   |$)", line)
-    )
+    line = re.compile(rf"(drain|acquire [KV ]+) before {re.escape(str(launch))}(   |$)")
+    at = next(i for i, text in enumerate(lines) if line.search(text))
     if fence.rule:
-        return lines[at].partition(": ")[2].partition("   ")[2]
-    reason = lines[at + 1].strip().partition(";")[0]
+        return lines[at].partition("   ")[2]
+    below = takewhile(lambda text: text.startswith("    "), lines[at + 1 :])
+    why = "; ".join(text.strip().partition(";")[0].removeprefix(f"{launch} ") for text in below)
     for buffer in plan.buffers:
-        reason = reason.replace(str(buffer), buffer.name)
-    return reason.removeprefix(f"{launch} ")
+        why = why.replace(str(buffer), buffer.name)
+    return why
 
 
 def main(arguments: Sequence[str]) -> None:
