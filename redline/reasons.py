@@ -6,24 +6,22 @@ Prints nothing and decides nothing: `fences.py` placed the fences without lookin
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from .accesses import CLASSES
 from .fences import Fence
 from .hazards import Hazard
 
 if TYPE_CHECKING:
     from .plan import Plan
 
-#: Rules that hold whatever the launches do: such a fence needs no pair as its reason.
-_FIXED: Final = ("full", "other-queue")
-
 
 @dataclass(slots=True)
 class Reasons:
-    """Behind one fence: conflicts that it alone orders, `after=` pairs that it alone orders, and what its acquires
-    show.
+    """Behind one fence: conflicts that it alone orders, `after=` pairs that it alone orders, and by class the reads to
+    which it alone shows what was written. Without the fence exactly these go wrong.
     """
 
     fence: Fence
@@ -41,8 +39,9 @@ def reasons(plan: Plan) -> list[Reasons]:
         if len(between) == 1:
             found[between[0]].waits.append(hazard)
         for name in hazard.reads:
-            at = timeline.acquire_between(hazard, name)
-            found[at].shows.setdefault(name, []).append(hazard)
+            serving = timeline.acquires_between(hazard, name)
+            if len(serving) == 1:
+                found[serving[0]].shows.setdefault(name, []).append(hazard)
     for launch in plan.launches:
         for first in launch.after:
             between = timeline.drains_between(first, launch.index, carried=False)
@@ -61,6 +60,9 @@ class _Timeline:
         turns = range(2 if plan.boundary != "host" else 1)
         self.fences = [(turn * self.count + f.at, index, f) for turn in turns for index, f in enumerate(inner)]
         self.drains = [(time, index) for time, index, fence in self.fences if fence.drain]
+        self.acquires = {
+            name: [(time, index) for time, index, fence in self.fences if name in fence.acquire] for name in CLASSES
+        }
 
     def times(self, first: int, second: int, *, carried: bool) -> tuple[int, int]:
         return self.position[first], self.position[second] + (self.count if carried else 0)
@@ -71,13 +73,11 @@ class _Timeline:
         begin = bisect_right(self.drains, (a, self.count))
         return [index for time, index in self.drains[begin : begin + 2] if time <= b]
 
-    def acquire_between(self, hazard: Hazard, name: str) -> int:
-        """The last acquire of a class behind the first drain after a write and before its read."""
-        _, b = self.times(hazard.first, hazard.second, carried=hazard.carried)
-        begin = bisect_right(self.fences, b, key=lambda row: row[0])
-        return next(index for _, index, fence in reversed(self.fences[:begin]) if name in fence.acquire)
-
-
-def by_rule(fence: Fence) -> bool:
-    """Whether the fence stands by a fixed rule, so that no pair need be behind it."""
-    return fence.rule in _FIXED
+    def acquires_between(self, hazard: Hazard, name: str) -> list[int]:
+        """Indices of the acquires of a class behind the first drain after a write and before its read; two are enough
+        to know.
+        """
+        a, b = self.times(hazard.first, hazard.second, carried=hazard.carried)
+        drained = self.drains[bisect_right(self.drains, (a, self.count))][0]
+        begin = bisect_left(self.acquires[name], (drained, -1))
+        return [index for time, index in self.acquires[name][begin : begin + 2] if time <= b]

@@ -53,6 +53,21 @@ def test_nothing_can_be_taken_away(schedule: str, items: list[Node]) -> None:
         assert rl.verify(plan, fewer)
 
 
+@pytest.mark.parametrize("boundary", ["host", "queue"])
+@given(items=nodes())
+def test_a_reason_is_what_goes_wrong_without_the_fence(boundary: str, items: list[Node]) -> None:
+    """Without the class that is said to show a write to a launch, the check finds that launch reading through it."""
+    plan = build(items).compile(boundary=boundary)
+    for at, found in enumerate(reasons(plan)):
+        for name, hazards in found.shows.items():
+            rest = tuple(other for other in found.fence.acquire if other != name)
+            less = [replace(found.fence, acquire=rest)] if found.fence.drain or rest else []
+            inner = plan.fences.inner
+            wrong = rl.verify(plan, Fences((*inner[:at], *less, *inner[at + 1 :])))
+            seen = {(f.second, f.cache) for f in wrong if f.kind == "ordered but not visible"}
+            assert {(hazard.second, name) for hazard in hazards} <= seen
+
+
 def _cost(plan: rl.Plan) -> tuple[int, int, int]:
     fences = plan.fences
     return fences.drains, fences.acquires, sum(len(fence.acquire) for fence in fences.inner)

@@ -16,8 +16,9 @@ from hypothesis import given
 import redline as rl
 from redline import report
 from redline.hsa.agent import Agent
+from redline.launch import PointerArg, SlotArg, Touch
 from redline.plan import BOUNDARIES, KERNEL_NUMBERS
-from tests.devices import buffers, two_launches
+from tests.devices import buffers, module, two_launches
 from tests.graphs import Node, build, nodes
 from tests.realistic import cg, decode, vcycle
 
@@ -192,6 +193,37 @@ def test_each_number_of_a_kernel_is_named(name: str) -> None:
     kernel = replace(launch.kernel, **number)
     changed = replace(plan, launches=(replace(launch, kernel=kernel), *plan.launches[1:]))
     assert plan.diff(changed) == (f"launch #0 k, kernel's {name}: {getattr(launch.kernel, name)} -> 1048576",)
+    assert plan.fingerprint != changed.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("fields", "of_kernel", "line"),
+    [
+        ({"dynamic_lds": 64}, {}, "launch #0 k, dynamic LDS: 0 -> 64"),
+        ({"slots": (SlotArg(8, "s"),)}, {}, "launch #0 k, slots: [] -> [(8, 's')]"),
+        ({"pointers": (PointerArg(0, 0, 4),)}, {}, "launch #0 k, pointers: [(0, 'x', 0)] -> [(0, 'x', 4)]"),
+        ({"touches": (Touch(0, 0, 8, True, None),)}, {}, "launch #0 k, accesses: "),
+        ({}, {"arguments": ()}, "launch #0 k, kernel's arguments: [(0, 8, 'global_buffer'), (8, 4, 'by_value')] -> []"),
+        ({}, {"module": module("copy")}, "launch #0 k, kernel's module: none -> "),
+    ],
+    ids=["LDS", "slots", "pointers", "touches", "arguments", "module"],
+)
+def test_each_part_of_a_launch_is_named(fields: dict[str, Any], of_kernel: dict[str, Any], line: str) -> None:
+    """Each on its own, as no recording changes it."""
+    plan = _example().compile()
+    launch = plan.launches[0]
+    other = replace(launch, kernel=replace(launch.kernel, **of_kernel), **fields)
+    changed = replace(plan, launches=(other, *plan.launches[1:]))
+    (found,) = plan.diff(changed)
+    assert found.startswith(line)
+    assert plan.fingerprint != changed.fingerprint
+
+
+def test_the_kind_of_a_buffer_is_named() -> None:
+    """What may hold its bytes decides what the entry must invalidate."""
+    plan = _example().compile()
+    changed = replace(plan, buffers=(replace(plan.buffers[0], kind="fine"),))
+    assert plan.diff(changed) == ("buffer x, kind: device -> fine",)
     assert plan.fingerprint != changed.fingerprint
 
 

@@ -120,6 +120,13 @@ def test_the_explanation_says_what_was_found_by_hand(module: ModuleType, boundar
         assert found.waits or found.shows or found.fence.rule
 
 
+def test_no_fence_claims_what_another_shows_as_well() -> None:
+    """`add` reads the x of embed behind seven acquires: the one before it is there for o, and says so alone."""
+    text = _plan(decode, "host").explain()
+    assert "#8 add 0 reads o[0:6144] written by #7 output 0" in text
+    assert "#8 add 0 reads x[0:6144]" not in text
+
+
 def test_a_pair_is_explained() -> None:
     """By bytes, by a shortest chain (of two equally short ones the first recorded), or why there is no order."""
     plan = _plan(decode, "host")
