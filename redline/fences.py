@@ -137,7 +137,7 @@ def derive(plan: Plan) -> Fences:
 
     For boundary="queue" the fewest of replays back to back: every replay runs through the same fences.
 
-    Raises HazardError for a plan whose own columns contradict one another.
+    Raises HazardError for a plan whose order contradicts its `after=`; `Plan.of` makes no such plan.
     """
     if plan.fence_mode == "full":
         first = 0 if plan.boundary != "host" else 1
@@ -147,6 +147,7 @@ def derive(plan: Plan) -> Fences:
     a, loop = plan.accesses, plan.boundary == "queue"
     order = np.array(plan.order)
     needs = find_needs(order, 1 + loop, a.starts, a.low, a.high, a.does, a.after_starts, a.after, a.leaves)
+    _check_order(order, needs[0], len(order) if loop else 0)
     drains = _loop_drains(needs[0]) if loop else _line_drains(needs[0])
     entry, rule = _entry(plan)
     if plan.boundary == "other-queue":
@@ -155,6 +156,19 @@ def derive(plan: Plan) -> Fences:
     bits = _acquires(needs[1:], at, drains[at], entry, loop=loop)
     kept = drains[at] | (bits > 0)
     return Fences.of_columns(at[kept], drains[at][kept], bits[kept], {0: rule} if rule else {})
+
+
+def _check_order(order: NDArray[np.int64], waits: NDArray[np.int32], begin: int) -> None:
+    """No launch may wait for a later one: there is no drain for that."""
+    wrong = np.flatnonzero(waits >= begin + np.arange(len(order)))
+    if len(wrong):
+        raise HazardError(
+            "RL0203",
+            where="derive",
+            seen=f"launch #{order[wrong[0]]} before a launch that it is recorded after=",
+            allowed="an order that keeps every after=",
+            do="take the plan from Plan.of",
+        )
 
 
 def _entry(plan: Plan) -> tuple[int, str]:

@@ -58,9 +58,7 @@ def judge_loop(items: list[Node]) -> str:
 def _pairs(plan: rl.Plan) -> tuple[Pairs, Pairs]:
     """Pairs of one replay that need a drain between them, and pairs of one replay and the next, by recorded index."""
     launches = plan.launches
-    ordered = [
-        (a.index, b.index) for a, b in combinations(launches, 2) if a.index in b.after or conflict(plan, a, b)
-    ]
+    ordered = [(a.index, b.index) for a, b in combinations(launches, 2) if a.index in b.after or conflict(plan, a, b)]
     return ordered, [(a.index, b.index) for a in launches for b in launches if conflict(plan, a, b)]
 
 

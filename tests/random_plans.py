@@ -71,12 +71,14 @@ def _access(random: Random, graph: rl.Graph, buffer: Any) -> Any:
 
 
 def random_plan(random: Random, target: str = "gfx1201", kinds: tuple[str, ...] = KINDS) -> rl.Plan:
-    """A plan of such a graph; now and then in an order of no regard for its edges."""
+    """A plan of such a graph."""
     graph = random_graph(random, target, kinds)
-    plan = Plan.of(graph, boundary=random.choice(BOUNDARIES), schedule=random.choice(("levels", "record")))
-    if random.random() < 0.1:
-        plan = replace(plan, order=tuple(random.sample(plan.order, len(plan.order))))
-    return plan
+    return Plan.of(graph, boundary=random.choice(BOUNDARIES), schedule=random.choice(("levels", "record")))
+
+
+def shuffled(random: Random, plan: rl.Plan) -> rl.Plan:
+    """The same plan in an order of no regard for its edges."""
+    return replace(plan, order=tuple(random.sample(plan.order, len(plan.order))))
 
 
 def random_fences(random: Random, plan: rl.Plan) -> Fences:
