@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations, combinations_with_replacement, product
+from math import comb
 from random import Random
 from unittest.mock import patch
 
@@ -76,7 +77,7 @@ def small_graphs(launches: int, ranges: int, *, after: bool) -> Iterator[list[No
     """All graphs of that many launches over that many ranges, up to renaming of ranges.
 
     A range is a column: what each launch does to it, nothing, read, write or both, as base-4 digits. Renaming permutes
-    columns, so a graph is a multiset of columns; and for every earlier launch of each launch, whether it is in `after=`.
+    columns, so a graph is a multiset of columns; and for each pair of launches, whether `after=` joins them.
     """
     pairs = list(combinations(range(launches), 2))
     masks = range(1 << len(pairs)) if after else (0,)
@@ -88,10 +89,8 @@ def small_graphs(launches: int, ranges: int, *, after: bool) -> Iterator[list[No
 
 def count_small_graphs(launches: int, ranges: int, *, after: bool) -> int:
     """How many these are: multisets of columns, times sets of edges."""
-    columns = count = 4**launches
-    for k in range(1, ranges):
-        count = count * (columns + k) // (k + 1)
-    return count << (launches * (launches - 1) // 2 if after else 0)
+    edges = launches * (launches - 1) // 2
+    return comb(4**launches + ranges - 1, ranges) * (1 << edges if after else 1)
 
 
 def small_graph(launches: int, columns: tuple[int, ...], edges: list[tuple[int, int]]) -> list[Node]:

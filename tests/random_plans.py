@@ -24,7 +24,7 @@ _ARGS = (frozenset[int](), frozenset({0}), frozenset({8}))
 CERTIFICATES: tuple[rl.Certificate | None, ...] = (
     None,
     *(
-        rl.Certificate(reads, scalar_args=scalar, l2_args=l2, kernarg_vector_loads=vector)
+        rl.Certificate(reads, scalar_args=scalar, l2_args=l2, kernarg_vector_loads=vector)  # type: ignore[arg-type]
         for reads, scalar in (
             ("vmem_only", _ARGS[0]),
             ("scalar_args", _ARGS[0]),
