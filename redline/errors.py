@@ -69,6 +69,7 @@ CODES: dict[str, str] = {
     "RL0138": "no such launch in the plan",
     "RL0139": "a plan split where one side would be empty",
     "RL0140": "entries that are not in the stream",
+    "RL0141": "a conditional or loop node",
     "RL0201": "a conflict that nothing orders",
     "RL0202": "fences at positions that are repeated, unordered or no positions",
     "RL0203": "an order that puts a launch before one that it is after=",
