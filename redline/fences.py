@@ -139,7 +139,7 @@ def derive(plan: Plan) -> Fences:
 
     For boundary="queue" the fewest of replays back to back: every replay runs through the same fences.
 
-    Raises HazardError for a plan whose own columns contradict one another.
+    Raises HazardError for a plan whose order contradicts its `after=`; `Plan.of` makes no such plan.
     """
     if plan.fence_mode == "full":
         first = 0 if plan.boundary != "host" else 1
@@ -149,6 +149,7 @@ def derive(plan: Plan) -> Fences:
     a, loop = plan.accesses, plan.boundary == "queue"
     order = column(plan, "order")
     needs = find_needs(order, 1 + loop, a.starts, a.spans, a.does, a.after_starts, a.after, a.nodes)
+    _check_order(order, needs[0], len(order) if loop else 0)
     drains = _loop_drains(needs[0]) if loop else _line_drains(needs[0])
     entry, rule = _entry(plan)
     if plan.boundary == "other-queue":
@@ -163,6 +164,19 @@ def _all_classes(plan: Plan) -> int:
     """Every class that a launch may read through: P only where one does."""
     names = CLASSES if (plan.accesses.does & READS_P).any() else KERNEL_CLASSES
     return sum(CLASS_BITS[name] for name in names)
+
+
+def _check_order(order: NDArray[np.int64], waits: NDArray[np.int32], begin: int) -> None:
+    """No launch may wait for a later one: there is no drain for that."""
+    wrong = np.flatnonzero(waits >= begin + np.arange(len(order)))
+    if len(wrong):
+        raise HazardError(
+            "RL0203",
+            where="derive",
+            seen=f"launch #{order[wrong[0]]} before a launch that it is recorded after=",
+            allowed="an order that keeps every after=",
+            do="take the plan from Plan.of",
+        )
 
 
 def _entry(plan: Plan) -> tuple[int, str]:

@@ -10,12 +10,12 @@ from __future__ import annotations
 import itertools
 import operator
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from .accesses import Accesses, AccessRows
 from .callsite import callsite
 from .encoders import family_for
-from .errors import UnsupportedKernel
+from .errors import RecordError, UnsupportedKernel
 from .instructions import check_instructions
 from .kernarg import Slot
 from .kernel import Kernel
@@ -147,6 +147,20 @@ class Graph:
         self.launches.append(made)
         self._rows.add(made, self.buffers)
         return made
+
+    def while_(self, *_: object, **__: object) -> NoReturn:
+        """Refuse a loop or conditional node: which launches a replay runs is fixed when the plan is made.
+
+        Raises RecordError that says what to do instead.
+        """
+        raise RecordError(
+            "RL0142",
+            where=f"{callsite()} graph.while_",
+            seen="a node whose body runs as often as memory says",
+            allowed="launches; a replay runs each once, whatever their results, and no packet we emit can skip one",
+            do="replay a graph of one iteration in a host loop that reads the condition, or record a fixed number of "
+            "iterations whose kernels do nothing once it is met",
+        )
 
     def accesses(self) -> Accesses:
         """Every access recorded so far, as columns."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 from hypothesis import strategies as st
 
@@ -60,6 +61,12 @@ def nodes(draw: st.DrawFn, most: int = 6) -> list[Node]:
     ]
 
 
+@cache
+def kernel_of(pointers: int, reader: str) -> rl.Kernel:
+    """A kernel without code; graphs of the proofs share them."""
+    return rl.Kernel.synthetic("k", pointers=pointers, certificate=READERS[reader])
+
+
 def build(items: list[Node], *, order: str = "record", role: Role = "out") -> rl.Graph:
     """Record the nodes with synthetic kernels, one pointer argument per range."""
     graph = rl.Graph(order=order)  # type: ignore[arg-type]
@@ -68,7 +75,7 @@ def build(items: list[Node], *, order: str = "record", role: Role = "out") -> rl
     for node in items:
         args = [rl.read(memories[m][a:b]) for m, a, b in node.reads]
         args += [rl.write(memories[m][a:b]) for m, a, b in node.writes]
-        kernel = rl.Kernel.synthetic("k", pointers=len(args), certificate=READERS[node.reader])
+        kernel = kernel_of(len(args), node.reader)
         after = [launches[i] for i in node.after]
         launches.append(graph.launch(kernel, grid=1, block=1, args=args, after=after, label=f"n{len(launches)}"))
     return graph

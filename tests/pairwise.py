@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from itertools import combinations
 
 import redline as rl
-from redline.accesses import read_classes
 from redline.fences import Fences
 from redline.launch import INDIRECT
 
@@ -24,7 +23,42 @@ def is_safe(plan: rl.Plan, fences: Fences) -> bool:
     fence = {f.at: f for f in fences.inner}
     if any(not _pair_is_safe(plan, fence, a, b) for a, b in combinations(places, 2)):
         return False
-    return _outside_is_safe(plan, fence)
+    return _outside_is_safe(plan, fence) and _host_is_safe(plan, fences, fence, places)
+
+
+#: Kinds of memory that GL2 may hold on some family, so that the host needs its write-back and invalidation.
+_CACHED_IN_L2 = ("device", "host", "fine")
+
+
+def _host_is_safe(plan: rl.Plan, fences: Fences, fence: dict[int, rl.Fence], places: list[Place]) -> bool:
+    """The host is a launch before the entry that writes each in and inout buffer, and one behind the exit that reads
+    each out and inout buffer. The cold entry and the release serve it; without them the fences must.
+    """
+    for at, place in enumerate(places):
+        launch = plan.launches[plan.order[place[1]]]
+        before = [f for _, f in _gaps(fence, place)]
+        while before and not before[0].drain:
+            before.pop(0)
+        for touch in launch.touches:
+            root = plan.buffers[plan.buffers[touch.buffer].root]
+            if not touch.writes and root.role in ("in", "inout") and not fences.entry_rule:
+                shown = all(any(c in f.acquire for f in before) for c in _classes_of(launch, touch))
+                if root.kind in _CACHED_IN_L2 or not shown:
+                    return False
+            if touch.writes and root.role in ("out", "inout") and not fences.exit_rule:
+                behind = [p for p, f in _gaps(fence, places[-1]) if f.drain and p > place]
+                if root.kind in _CACHED_IN_L2 or not (behind or _overwritten(plan, places[at + 1 :], touch)):
+                    return False
+    return True
+
+
+def _overwritten(plan: rl.Plan, later: list[Place], touch: object) -> bool:
+    """Whether later launches write all these bytes again: then it is their drain that the host waits for."""
+    left = _bytes(plan, touch)
+    for _, at in later:
+        for other in plan.launches[plan.order[at]].touches:
+            left -= _bytes(plan, other) if other.writes else set()
+    return not left
 
 
 def _pair_is_safe(plan: rl.Plan, fence: dict[int, rl.Fence], first: Place, second: Place) -> bool:
@@ -32,7 +66,7 @@ def _pair_is_safe(plan: rl.Plan, fence: dict[int, rl.Fence], first: Place, secon
     same_replay = first[0] == second[0]
     between = [f for place, f in _gaps(fence, second) if first < place]
     drained = any(f.drain for f in between)
-    must = _conflict(plan, a, b) or (same_replay and a.index in b.after)
+    must = conflict(plan, a, b) or (same_replay and a.index in b.after)
     if must and (not drained or (same_replay and a.index > b.index)):
         return False
     if same_replay and b.index in a.after:
@@ -58,7 +92,8 @@ def _bytes(plan: rl.Plan, touch: object) -> set[tuple[int, int]]:
     return {(buffer.root, buffer.root_offset + at) for at in range(start, stop)}
 
 
-def _conflict(plan: rl.Plan, a: rl.Launch, b: rl.Launch) -> bool:
+def conflict(plan: rl.Plan, a: rl.Launch, b: rl.Launch) -> bool:
+    """Whether one of the launches writes a byte that the other touches."""
     return any((x.writes or y.writes) and _bytes(plan, x) & _bytes(plan, y) for x in a.touches for y in b.touches)
 
 
@@ -68,15 +103,23 @@ def _classes(plan: rl.Plan, a: rl.Launch, b: rl.Launch) -> set[str]:
     for x in a.touches:
         for y in b.touches:
             if x.writes and not y.writes and _bytes(plan, x) & _bytes(plan, y):
-                if y.argument == INDIRECT:
-                    found |= {"P"} if b.indirect is not None and b.indirect.past_l2 else set()
-                    continue
-                c = b.kernel.certificate
-                if c is None or y.argument is None or c.reads == "scalar_or_unknown":
-                    found |= {"K", "V"} if c is None or y.argument not in c.l2_args else set()
-                elif y.argument not in c.l2_args:
-                    found |= {"K", "V"} if c.reads == "scalar_args" and y.argument in c.scalar_args else {"V"}
+                found |= _classes_of(b, y)
     return found
+
+
+def _classes_of(launch: rl.Launch, touch: object) -> set[str]:
+    """The classes through which a launch reads an access, from its kernel's certificate."""
+    certificate, argument = launch.kernel.certificate, touch.argument  # type: ignore[attr-defined]
+    if argument == INDIRECT:
+        return {"P"} if launch.indirect is not None and launch.indirect.past_l2 else set()
+    if certificate is None or argument is None:
+        return {"K", "V"}
+    if argument in certificate.l2_args:
+        return set()
+    scalar = certificate.reads == "scalar_or_unknown" or (
+        certificate.reads == "scalar_args" and argument in certificate.scalar_args
+    )
+    return {"K", "V"} if scalar else {"V"}
 
 
 def _outside_is_safe(plan: rl.Plan, fence: dict[int, rl.Fence]) -> bool:
@@ -116,7 +159,7 @@ def _sees_others(plan: rl.Plan, launch: rl.Launch, fence: dict[int, rl.Fence], a
         return False
     for touch in outside:
         if not touch.writes and _bytes(plan, touch) - written:
-            needed = set(read_classes(launch.kernel, touch.argument))
+            needed = _classes_of(launch, touch)
             if any(all(name not in f.acquire for f in before) for name in needed):
                 return False
     return True

@@ -19,7 +19,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from tests.exhaustive import every_graph, judge
+from tests.exhaustive import FAMILIES, every_graph, judge
+from tests.judges import judge_family, judge_loop_seed, judge_random_graph, judge_verify, judge_words
 
 ROOT = Path(__file__).parent.parent
 Proof = Callable[[], dict[str, Any]]
@@ -43,6 +44,41 @@ def _judge_chunk(chunk: tuple[int, int]) -> tuple[int, list[str]]:
             wrong = judge(items)
             found += [f"{wrong}: {items}"] if wrong else []
     return count, found
+
+
+def small_graphs() -> dict[str, Any]:
+    """Every graph of up to 3 launches over 3 ranges and of 4 over 2: safe and irredundant, one replay and loops."""
+    step = 64
+    parts = [(family, first, step) for family in range(len(FAMILIES)) for first in range(step)]
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        done = list(pool.map(judge_family, parts))
+    return {"cases": sum(count for count, _ in done), "failures": [wrong for _, found in done for wrong in found]}
+
+
+def random_graphs() -> dict[str, Any]:
+    """100,000 random graphs of 4 launches over 3 ranges: safe and irredundant, one replay and loops."""
+    return _over_seeds(judge_random_graph, 100_000)
+
+
+def loops() -> dict[str, Any]:
+    """3,000 random loops against every legal order and every place for drains and acquires."""
+    return _over_seeds(judge_loop_seed, 3000)
+
+
+def verify() -> dict[str, Any]:
+    """20,000 random plans and fences: `verify` agrees with the definition over all pairs."""
+    return _over_seeds(judge_verify, 20_000)
+
+
+def verify_words() -> dict[str, Any]:
+    """10,000 random plans and fences on five families: `verify_words` finds in the words what `verify` finds."""
+    return _over_seeds(judge_words, 10_000)
+
+
+def _over_seeds(judge_seed: Callable[[int], str], count: int) -> dict[str, Any]:
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        found = [wrong for wrong in pool.map(judge_seed, range(count), chunksize=100) if wrong]
+    return {"cases": count, "failures": found}
 
 
 def random_ir() -> dict[str, Any]:
@@ -114,6 +150,11 @@ def suite() -> dict[str, Any]:
 
 PROOFS: dict[str, Proof] = {
     "fences": fences,
+    "small_graphs": small_graphs,
+    "random_graphs": random_graphs,
+    "loops": loops,
+    "verify": verify,
+    "verify_words": verify_words,
     "demo": demo,
     "example_kernels": example_kernels,
     "random_ir": random_ir,

@@ -229,40 +229,6 @@ def test_after_orders_and_makes_nothing_visible() -> None:
     assert (found.fence, found.waits, found.after) == (Fence(1), [], [(0, 1)])
 
 
-def test_an_acquire_does_not_cover_what_had_not_drained() -> None:
-    """Memory model F2: n1 writes A without having drained when V is acquired for n2; n3 reads A and needs its own."""
-    a, b, x = (0, 0, 1), (1, 0, 1), (2, 0, 1)
-    items = [
-        Node(writes=(b, x), reader="V"),
-        Node(writes=(x, a), reader="V"),
-        Node(reads=(b,), reader="V"),
-        Node(reads=(a,), reader="V"),
-    ]
-    plan = build(items).compile(schedule="record")
-    assert rl.verify(plan, plan.fences) == ()
-    assert [(f.at, f.acquire) for f in plan.fences.inner] == [(1, ("V",)), (3, ("V",))]
-
-
-def test_two_classes_share_a_packet() -> None:
-    """Memory model F21: V before n1 and K before n2 can be one packet before n1."""
-    a, z, t = (0, 0, 1), (1, 0, 1), (2, 0, 1)
-    kernel_k = rl.Certificate("scalar_args", frozenset({0}))
-    graph = rl.Graph()
-    m = [graph.buffer(f"m{i}", BYTES) for i in range(3)]
-
-    def go(reads: list[tuple[int, int, int]], writes: list[tuple[int, int, int]], certificate: rl.Certificate) -> None:
-        args = [rl.read(m[i][p:q]) for i, p, q in reads] + [rl.write(m[i][p:q]) for i, p, q in writes]
-        kernel = rl.Kernel.synthetic("k", pointers=len(args), certificate=certificate)
-        graph.launch(kernel, grid=1, block=1, args=args)
-
-    go([], [a, z, t], rl.Certificate("vmem_only"))
-    go([a], [t], rl.Certificate("vmem_only"))
-    go([z], [t], kernel_k)
-    plan = graph.compile(schedule="record")
-    assert rl.verify(plan, plan.fences) == ()
-    assert plan.fences.acquires == 1
-
-
 def test_certificates_narrow_the_acquire() -> None:
     """A kernel certified vector-only needs V; memory that no argument carries is read through both."""
     graph = rl.Graph()

@@ -137,11 +137,13 @@ items = [Node(writes=((0, 0, 3),)), Node(reads=((0, 2, 4), (1, 0, 1)), writes=((
 plan = build(items).compile()
 print(plan.fingerprint, plan.program.digest)
 print(plan.explain())
+loop = build(items).compile(boundary="queue")
+print(loop.fingerprint, loop.program.digest, loop.fences.inner)
 """
 
 
 def test_equal_bytes_in_fresh_processes() -> None:
-    """Case 29: five processes with different hash seeds give the same fingerprint, words and text."""
+    """Case 29: five processes with different hash seeds give the same fingerprint, words, fences and text."""
     outputs = set()
     for seed in range(5):
         environment = {**os.environ, "PYTHONHASHSEED": str(seed)}
