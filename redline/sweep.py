@@ -249,6 +249,49 @@ def find_conflicts(asked, present, starts, spans, does, nodes):  # type: ignore[
 
 
 @_compiled
+def find_neighbours(starts, low, high, does, segments):  # type: ignore[no-untyped-def]
+    """Pairs of launches with a conflict that no third launch stands between: (first, second), sorted by second.
+
+    Each segment remembers its last writer and the readers since; a pair is named once, whatever it conflicts on. A
+    chain of such pairs joins any two launches that conflict.
+    """
+    n = len(starts) - 1
+    writer = np.full(segments, -1, np.int32)
+    # The readers of a segment since its last write as a list: the newest is at newest[segment], others behind it.
+    newest = np.full(segments, -1, np.int64)
+    behind, reader = np.empty(1024, np.int64), np.empty(1024, np.int32)
+    read = found = 0
+    pairs = np.empty((1024, 2), np.int32)
+    paired = np.full(n, -1, np.int32)  # the latest second that a first was paired with
+    for i in range(n):
+        for writes in (False, True):  # a launch's own reads come before its writes
+            for k in range(starts[i], starts[i + 1]):
+                if (does[k] & WRITES != 0) != writes:
+                    continue
+                for at in range(low[k], high[k]):
+                    others = newest[at] if writes else -1
+                    other = writer[at] if others < 0 else reader[others]
+                    while other >= 0:
+                        if other != i and paired[other] != i:
+                            paired[other] = i
+                            if found == len(pairs):
+                                pairs = np.concatenate((pairs, np.empty_like(pairs)))
+                            pairs[found, 0], pairs[found, 1] = other, i
+                            found += 1
+                        others = behind[others] if others >= 0 else -1
+                        other = reader[others] if others >= 0 else -1
+                    if writes:
+                        writer[at], newest[at] = i, -1
+                    elif newest[at] < 0 or reader[newest[at]] != i:
+                        if read == len(reader):
+                            behind = np.concatenate((behind, np.empty_like(behind)))
+                            reader = np.concatenate((reader, np.empty_like(reader)))
+                        behind[read], reader[read], newest[at] = newest[at], i, read
+                        read += 1
+    return pairs[:found].copy()
+
+
+@_compiled
 def stab_line(low, high, points):  # type: ignore[no-untyped-def]
     """The fewest of the numbers 0 to points - 1 such that every interval [low, high] holds one: a mask.
 

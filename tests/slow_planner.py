@@ -44,6 +44,14 @@ class SlowPlanner:
             found.append(max([at_least[b], *before]))
         return found
 
+    def unordered(self) -> list[tuple[int, int]]:
+        """Pairs that conflict and that no chain of `after=` joins."""
+        before: list[set[int]] = []
+        for launch in self.plan.launches:
+            before.append(set(launch.after).union(*(before[a] for a in launch.after)))
+        pairs = ((a, b) for b in range(self.count) for a in range(b))
+        return sorted((a, b) for a, b in pairs if self.conflict(a, b) and a not in before[b])
+
     @cached_property
     def levels(self) -> list[int]:
         """Depths; in a loop, first launches that conflict with last ones one level later, while that adds none."""
