@@ -289,7 +289,7 @@ def test_sizes_that_passed_do_not_let_their_likes_pass() -> None:
     g.launch(k, grid=1, block=1, args=[rl.read(x)])
     for sizes in ({"grid": True, "block": 1}, {"grid": 1, "block": 1.0}, {"grid": (1, True), "block": 1}):
         with pytest.raises(rl.RecordError, match="RL0130"):
-            g.launch(k, args=[rl.read(x)], **sizes)  # type: ignore[arg-type]
+            g.launch(k, args=[rl.read(x)], **sizes)
     with pytest.raises(rl.RecordError, match="RL0135"):
         g.launch(k, grid=1, block=1, args=[rl.read(x)], dynamic_lds=False)
     assert len(g.launches) == 1
