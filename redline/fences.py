@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from .accesses import CLASSES, KERNEL_CLASSES, kernarg_classes
 from .columns import column
 from .errors import HazardError
-from .sweep import READS_P, find_needs, stab_circle, stab_line
+from .sweep import READS_P, find_needs, find_spans, find_spans_among, stab_circle, stab_line
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -191,17 +191,17 @@ def _entry(plan: Plan) -> tuple[int, str]:
 
 def _line_drains(waits: NDArray[np.int32]) -> NDArray[np.bool_]:
     """A mask of positions before which a drain stands, for one replay: where a launch needs one not drained yet."""
-    high = np.arange(len(waits))
-    drains: NDArray[np.bool_] = stab_line(np.where(waits < 0, -1, waits + 1), high, len(waits))
+    high = np.arange(len(waits), dtype=np.int32)
+    drains: NDArray[np.bool_] = stab_line(np.where(waits < 0, np.int32(-1), waits + np.int32(1)), high, len(waits))
     return drains
 
 
 def _loop_drains(waits: NDArray[np.int32]) -> NDArray[np.bool_]:
     """The same for replays back to back. `waits` are those of the second of two replays."""
     count = len(waits)
-    low, high = waits.astype(np.int64) + 1, count + np.arange(count)
-    turn = np.where(low >= count, count, 0)
-    drains: NDArray[np.bool_] = stab_circle(np.where(waits < 0, -1, low - turn), high - turn, count, -1)
+    low, high = waits + np.int32(1), count + np.arange(count, dtype=np.int32)
+    turn = np.where(low >= count, np.int32(count), np.int32(0))
+    drains: NDArray[np.bool_] = stab_circle(np.where(waits < 0, np.int32(-1), low - turn), high - turn, count, -1)
     return drains
 
 
@@ -216,41 +216,19 @@ def _acquires(
     """
     if not len(at):
         return np.zeros(0, np.uint8)
-    spans = [_spans(row, at, drains, loop=loop) for row in writers]
-    low = np.stack([low for low, _ in spans], axis=1).ravel()
-    high = np.stack([high for _, high in spans], axis=1).ravel()
-    chosen = np.flatnonzero(_stab(low, high, len(at), 0 if entry else -1, loop=loop))
-    bits, below = np.zeros(len(at), np.uint8), _below(chosen, len(at))
-    for name, (low, high) in zip(CLASSES, spans, strict=True):
+    low, high = find_spans(writers, at, drains, 1 + loop)
+    chosen = np.flatnonzero(_stab(low.ravel(), high.ravel(), len(at), 0 if entry else -1, loop=loop))
+    bits = np.zeros(len(at), np.uint8)
+    low, high = find_spans_among(low, high, chosen, len(at))
+    for row, name in enumerate(CLASSES):
         forced = 0 if entry & CLASS_BITS[name] else -1
-        low, high = _among(low, below, len(at)), _among(high, below[1:], len(at)) - 1
-        turn = np.where(low >= len(chosen), len(chosen), 0)
-        low, high = low - turn, high - turn
-        bits[chosen[_stab(low, high, len(chosen), forced, loop=loop)]] |= CLASS_BITS[name]
+        mask = _stab(low[:, row].copy(), high[:, row].copy(), len(chosen), forced, loop=loop)
+        bits[chosen[mask]] |= CLASS_BITS[name]
     return bits
 
 
-def _spans(
-    writers: NDArray[np.int32], at: NDArray[np.int64], drains: NDArray[np.bool_], *, loop: bool
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """For each launch, the first and the last of the positions `at` that may hold its acquire; -1 without need.
-
-    Indices count on from replay to replay, and begin in the first.
-    """
-    count, points = len(writers), len(at)
-    turns = np.arange(1 + loop)[:, None]
-    times = (at + turns * count).ravel()
-    behind = (np.flatnonzero(drains) + turns * points).ravel()
-    first = _below(times[behind], (1 + loop) * count)[writers + 1]
-    needed = writers >= 0
-    low = np.where(needed, np.append(behind, 0)[first], -1)
-    high = np.where(needed, _below(times, (1 + loop) * count)[-count:] - 1, -1)
-    turn = np.where(low >= points, points, 0)
-    return low - turn, high - turn
-
-
 def _stab(
-    low: NDArray[np.int64], high: NDArray[np.int64], points: int, forced: int, *, loop: bool
+    low: NDArray[np.int32], high: NDArray[np.int32], points: int, forced: int, *, loop: bool
 ) -> NDArray[np.bool_]:
     if loop:
         circle: NDArray[np.bool_] = stab_circle(low, high, points, forced)
@@ -259,17 +237,3 @@ def _stab(
     if forced >= 0:
         line[forced] = True
     return line
-
-
-def _below(places: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """For each of the numbers 0 to `count`, how many of the places, which are distinct, are less."""
-    found = np.zeros(count + 1, np.int64)
-    found[places + 1] = 1
-    return np.cumsum(found, out=found)
-
-
-def _among(index: NDArray[np.int64], below: NDArray[np.int64], points: int) -> NDArray[np.int64]:
-    """Indices into all points as indices into the chosen ones, counting on past the end; below 0 stays below."""
-    turned = index >= points
-    found = below[np.where(turned, index - points, index)] + np.where(turned, below[-1], 0)
-    return np.where(index < 0, -1, found)

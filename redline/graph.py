@@ -47,7 +47,7 @@ class Graph:
         self.slots: dict[str, Slot] = {}
         self._owner = next(_owners)
         self._names: set[str] = set()
-        self._encodable: dict[tuple[int, Triple, Triple, int], Kernel] = {}
+        self._sizes: dict[tuple[object, ...], tuple[Triple, Triple, Kernel]] = {}
 
     def buffer(
         self,
@@ -113,11 +113,8 @@ class Graph:
         site = callsite()
         name = label or str(getattr(kernel, "name", "?"))
         where = f"{site} launch #{len(self.launches)} {name!r}"
-        self._check_kernel(kernel, where)
         counts, known = (grid, 1) if isinstance(grid, Access) else (None, grid)
-        blocks, sizes = geometry(kernel, known, global_size, block, where)
-        check_dynamic_lds(dynamic_lds, where)
-        self._check_encoding(kernel, sizes, blocks, dynamic_lds, where)
+        blocks, sizes = self._checked(kernel, known, global_size, block, dynamic_lds, where)
         packed = Packer(kernel, where, self.slots, self._adopt)
         packed.hidden(sizes, blocks, dynamic_lds)
         indirect = None
@@ -232,6 +229,8 @@ class Graph:
             raise bad("RL0116", where, "kernel", type(kernel).__name__, allowed, "load a code object first")
         kernel.check_arguments(where)
         check_instructions(kernel, where)
+
+    def _check_target(self, kernel: Kernel, where: str) -> None:
         target = self.launches[0].kernel.target if self.launches else kernel.target
         if kernel.target != target:
             raise bad(
@@ -251,12 +250,26 @@ class Graph:
                 seen = f"a write of {memory.name!r}, whose role is in"
                 raise bad("RL0137", where, "access", seen, "reads of it", "give the buffer the role inout")
 
-    def _check_encoding(self, kernel: Kernel, sizes: Triple, blocks: Triple, dynamic_lds: int, where: str) -> None:
-        """Limits and fields are the encoder's knowledge: ask it now, so that the error names this line."""
-        key = (id(kernel), sizes, blocks, dynamic_lds)
-        if key not in self._encodable:
-            family_for(kernel.target).dispatch_operation(kernel.words(where, dynamic_lds), sizes, blocks)
-            self._encodable[key] = kernel  # kept alive, so that its id stays its own
+    def _checked(
+        self, kernel: Kernel, grid: Size | None, global_size: Size | None, block: Size, dynamic_lds: int, where: str
+    ) -> tuple[Triple, Triple]:
+        """(block, global size) of a launch whose kernel and sizes are sound; whatever passed once passes again."""
+        asked = grid, global_size, block, dynamic_lds
+        # Only plain ints: True and 1.0 equal 1 and are refused, a list can change.
+        plain = all(item is None or type(item) is int for item in asked)
+        key = (id(kernel), *asked) if plain else ()
+        if key in self._sizes:
+            self._check_target(kernel, where)  # what passed may be a launch that was then refused
+            return self._sizes[key][:2]
+        self._check_kernel(kernel, where)
+        self._check_target(kernel, where)
+        blocks, sizes = geometry(kernel, grid, global_size, block, where)
+        check_dynamic_lds(dynamic_lds, where)
+        # Limits and fields are the encoder's knowledge: ask it now, so that the error names this line.
+        family_for(kernel.target).dispatch_operation(kernel.words(where, dynamic_lds), sizes, blocks)
+        if plain:
+            self._sizes[key] = blocks, sizes, kernel  # the kernel is kept alive, so that its id stays its own
+        return blocks, sizes
 
     def _after(self, after: Launch | Sequence[Launch], where: str) -> tuple[int, ...]:
         items: list[Launch] = [after] if isinstance(after, Launch) else [*_listed(after)]

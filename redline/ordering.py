@@ -13,13 +13,14 @@ from itertools import combinations
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .accesses import Accesses
 from .errors import HazardError
 from .hazards import find_hazards
 from .launch import Launch
 from .ranges import Buffer
-from .sweep import WRITES, reach
+from .sweep import WRITES, find_neighbours, reach
 
 #: An error names this many pairs and counts the rest.
 SHOWN: Final = 8
@@ -84,24 +85,23 @@ def unordered_pairs(
     accesses: Accesses, launches: Sequence[Launch], buffers: Sequence[Buffer]
 ) -> tuple[UnorderedPair, ...]:
     """Every conflicting pair that no chain of `after=` orders, largest overlap first."""
-    neighbours = sorted({(h.first, h.second) for h in find_hazards(accesses, range(len(launches)))})
-    if not _unordered(accesses, neighbours):
+    a = accesses
+    neighbours = _unordered(a, find_neighbours(a.starts, a.low, a.high, a.does, len(a.cuts)))
+    if not neighbours:
         return ()
     overlaps = _overlaps(accesses)
-    wanted = _unordered(accesses, sorted(overlaps) if overlaps else neighbours)
+    wanted = _unordered(accesses, np.array(sorted(overlaps))) if overlaps else neighbours
     if not overlaps:
         overlaps = _neighbours(accesses, len(launches))
     made = [_pair(pair, overlaps[pair], accesses, launches, buffers) for pair in wanted]
     return tuple(sorted(made, key=lambda pair: (-pair.nbytes, pair.first, pair.second)))
 
 
-def _unordered(accesses: Accesses, pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Those of the pairs, sorted, that no chain of `after=` orders."""
-    if not pairs:
-        return []
-    first, second = np.array(pairs, np.int64).T
-    ordered = reach(np.ascontiguousarray(first), np.ascontiguousarray(second), accesses.after_starts, accesses.after)
-    return [pair for pair, done in zip(pairs, ordered, strict=True) if not done]
+def _unordered(accesses: Accesses, pairs: NDArray[np.integer[Any]]) -> list[tuple[int, int]]:
+    """Those of the pairs, of shape (pairs, 2), that no chain of `after=` orders, sorted."""
+    first, second = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))].astype(np.int64).T.copy()
+    ordered = reach(first, second, accesses.after_starts, accesses.after)
+    return list(zip(first[~ordered].tolist(), second[~ordered].tolist(), strict=True))
 
 
 _Overlaps = dict[tuple[int, int], dict[int, set[str]]]

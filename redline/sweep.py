@@ -233,6 +233,65 @@ def find_needs(order, rounds, starts, spans, does, after_starts, after, nodes): 
 
 
 @_compiled
+def find_spans(writers, at, drains, turns):  # type: ignore[no-untyped-def]
+    """Which fences may acquire what launches read: (low, high), int32 (n, rows) of indices into `at`, low -1 for none.
+
+    `writers` (rows, n) are rows of `find_needs` with `turns` rounds; fence j stands before position at[j] of each
+    round, behind a drain if drains[j]. The first is behind the first drain after the write, the last before the read.
+    Indices count on past the end, low < len(at).
+    """
+    rows, n = writers.shape
+    points = len(at)
+    stood = np.zeros(turns * n, np.int32)  # fences up to a time
+    drained = np.zeros(turns * n, np.int32)  # the first drain behind a time
+    for turn in range(turns):
+        for j in range(points):
+            stood[turn * n + at[j]] = 1
+            drained[turn * n + at[j]] = turn * points + j if drains[j] else -1
+    for time in range(1, turns * n):
+        stood[time] += stood[time - 1]
+    nearest = 0
+    for time in range(turns * n - 1, -1, -1):
+        own = drained[time]
+        fenced = stood[time] > (stood[time - 1] if time else 0)
+        drained[time] = nearest
+        if fenced and own >= 0:
+            nearest = own
+    low, high = np.full((n, rows), -1, np.int32), np.full((n, rows), -1, np.int32)
+    for p in range(n):
+        for row in range(rows):
+            if writers[row, p] >= 0:
+                first = drained[writers[row, p]]
+                turned = points if first >= points else 0
+                low[p, row] = first - turned
+                high[p, row] = stood[(turns - 1) * n + p] - 1 - turned
+    return low, high
+
+
+@_compiled
+def find_spans_among(low, high, chosen, points):  # type: ignore[no-untyped-def]
+    """The same intervals as indices into the `chosen` ones of the `points` fences, each of which holds one at least."""
+    below = np.zeros(points + 1, np.int32)  # chosen ones before each fence
+    for index in chosen:
+        below[index + 1] = 1
+    for at in range(points):
+        below[at + 1] += below[at]
+    found_low, found_high = np.full_like(low, -1), np.full_like(high, -1)
+    for p in range(low.shape[0]):
+        for row in range(low.shape[1]):
+            if low[p, row] >= 0:
+                first, last, turn = low[p, row], high[p, row], 0
+                if last >= points:
+                    last, turn = last - points, len(chosen)
+                found_low[p, row] = below[first]
+                found_high[p, row] = below[last + 1] + turn - 1
+                if found_low[p, row] == len(chosen):
+                    found_low[p, row] -= len(chosen)
+                    found_high[p, row] -= len(chosen)
+    return found_low, found_high
+
+
+@_compiled
 def find_conflicts(asked, present, starts, spans, does, nodes):  # type: ignore[no-untyped-def]
     """Which launches of the mask `asked` conflict with any of the mask `present`: a mask of all launches."""
     forest = _forest(nodes)
@@ -248,6 +307,49 @@ def find_conflicts(asked, present, starts, spans, does, nodes):  # type: ignore[
                 if _latest(forest, spans[k], 0 if does[k] & WRITES else _WRITTEN) >= 0:
                     found[i] = True
     return found
+
+
+@_compiled
+def find_neighbours(starts, low, high, does, segments):  # type: ignore[no-untyped-def]
+    """Pairs of launches with a conflict that no third launch stands between: (first, second), sorted by second.
+
+    Each segment remembers its last writer and the readers since; a pair is named once, whatever it conflicts on. A
+    chain of such pairs joins any two launches that conflict.
+    """
+    n = len(starts) - 1
+    writer = np.full(segments, -1, np.int32)
+    # The readers of a segment since its last write as a list: the newest is at newest[segment], others behind it.
+    newest = np.full(segments, -1, np.int64)
+    behind, reader = np.empty(1024, np.int64), np.empty(1024, np.int32)
+    read = found = 0
+    pairs = np.empty((1024, 2), np.int32)
+    paired = np.full(n, -1, np.int32)  # the latest second that a first was paired with
+    for i in range(n):
+        for writes in (False, True):  # a launch's own reads come before its writes
+            for k in range(starts[i], starts[i + 1]):
+                if (does[k] & WRITES != 0) != writes:
+                    continue
+                for at in range(low[k], high[k]):
+                    others = newest[at] if writes else -1
+                    other = writer[at] if others < 0 else reader[others]
+                    while other >= 0:
+                        if other != i and paired[other] != i:
+                            paired[other] = i
+                            if found == len(pairs):
+                                pairs = np.concatenate((pairs, np.empty_like(pairs)))
+                            pairs[found, 0], pairs[found, 1] = other, i
+                            found += 1
+                        others = behind[others] if others >= 0 else -1
+                        other = reader[others] if others >= 0 else -1
+                    if writes:
+                        writer[at], newest[at] = i, -1
+                    elif newest[at] < 0 or reader[newest[at]] != i:
+                        if read == len(reader):
+                            behind = np.concatenate((behind, np.empty_like(behind)))
+                            reader = np.concatenate((reader, np.empty_like(reader)))
+                        behind[read], reader[read], newest[at] = newest[at], i, read
+                        read += 1
+    return pairs[:found].copy()
 
 
 @_compiled

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random plans with everything that fences depend on, and random fences for them, from a seeded generator.
 
-Certificates of every kind, `l2_args`, slots, aliases, roles, kinds of memory, `after=`, all boundaries and schedules.
-Fences are sometimes the derived ones with something changed, so that many are safe and many only just are not.
+Certificates of every kind, `l2_args`, slots, aliases, roles, kinds of memory, `after=`, counts in memory, all
+boundaries and schedules. Fences are sometimes the derived ones with something changed, so that many are safe and many
+only just are not.
 """
 
 from __future__ import annotations
@@ -44,13 +45,15 @@ def _kernel(pointers: int, scalars: int, certificate: rl.Certificate | None, tar
 
 
 def random_graph(random: Random, target: str = "gfx1201", kinds: tuple[str, ...] = KINDS) -> rl.Graph:
-    """One to five launches over three tiny buffers and an alias."""
+    """One to five launches over three tiny buffers, an alias and workgroup counts."""
     graph = rl.Graph()
     made = [
         graph.buffer(f"m{i}", BYTES, role=random.choice(ROLES), kind=random.choice(kinds))  # type: ignore[arg-type]
         for i in range(3)
     ]
     made.append(graph.buffer("alias", 2, alias_of=made[random.randrange(3)][1:4]))
+    counts = graph.buffer("counts", 12, role=random.choice(ROLES), kind=random.choice(kinds))  # type: ignore[arg-type]
+    made.append(counts)
     launches: list[rl.Launch] = []
     for _ in range(random.randrange(1, 6)):
         args: list[Any] = [_access(random, graph, random.choice(made)) for _ in range(random.randrange(3))]
@@ -59,7 +62,8 @@ def random_graph(random: Random, target: str = "gfx1201", kinds: tuple[str, ...]
         args += [rl.slot("s", "i4", default=0)] * slots
         extra = [_access(random, graph, random.choice(made))] if random.random() < 0.2 else []
         after = [random.choice(launches)] if launches and random.random() < 0.2 else []
-        launches.append(graph.launch(kernel, grid=1, block=1, args=args, accesses=extra, after=after))
+        grid: Any = rl.read(counts) if random.random() < 0.2 else 1
+        launches.append(graph.launch(kernel, grid=grid, block=1, args=args, accesses=extra, after=after))
     return graph
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 import redline as rl
+from redline.launch import INDIRECT
 
 Interval = tuple[int, int]
 Byte = tuple[int, int]
@@ -23,13 +24,13 @@ class SlowPlanner:
         self.plan, self.count = plan, len(plan.launches)
         self.reads: list[set[Byte]] = [set() for _ in plan.launches]
         self.writes: list[set[Byte]] = [set() for _ in plan.launches]
-        self.reads_through: list[dict[str, set[Byte]]] = [{"K": set(), "V": set()} for _ in plan.launches]
+        self.reads_through: list[dict[str, set[Byte]]] = [{c: set() for c in "KVP"} for _ in plan.launches]
         for launch in plan.launches:
             for touch in launch.touches:
                 buffer = plan.buffers[touch.buffer]
                 bytes_ = {(buffer.root, buffer.root_offset + at) for at in range(touch.start, touch.stop)}
                 (self.writes if touch.writes else self.reads)[launch.index].update(bytes_)
-                for name in () if touch.writes else caches(launch.kernel, touch.argument):
+                for name in () if touch.writes else caches(launch, touch.argument):
                     self.reads_through[launch.index][name] |= bytes_
 
     def conflict(self, a: int, b: int) -> bool:
@@ -43,6 +44,14 @@ class SlowPlanner:
             before = [found[a] + 1 for a in range(b) if a in launch.after or self.conflict(a, b)]
             found.append(max([at_least[b], *before]))
         return found
+
+    def unordered(self) -> list[tuple[int, int]]:
+        """Pairs that conflict and that no chain of `after=` joins."""
+        before: list[set[int]] = []
+        for launch in self.plan.launches:
+            before.append(set(launch.after).union(*(before[a] for a in launch.after)))
+        pairs = ((a, b) for b in range(self.count) for a in range(b))
+        return sorted((a, b) for a, b in pairs if self.conflict(a, b) and a not in before[b])
 
     @cached_property
     def levels(self) -> list[int]:
@@ -71,15 +80,15 @@ class SlowPlanner:
         return sorted(range(self.count), key=lambda index: (self.levels[index], index))
 
     def needs(self, rounds: int) -> list[list[int]]:
-        """For each position of the last round: the latest time it waits for, and reads of through K and through V."""
+        """For each position of the last round: the latest time it waits for, and reads of through K, V and P."""
         order, n = self.plan.order, self.count
-        rows: list[list[int]] = [[], [], []]
+        rows: list[list[int]] = [[], [], [], []]
         for time in range((rounds - 1) * n, rounds * n):
             b = order[time % n]
             earlier = [(t, order[t % n]) for t in range(time)]
             after = [t for t, a in earlier if t // n == time // n and a in self.plan.launches[b].after]
             rows[0].append(max([-1, *after, *(t for t, a in earlier if self.conflict(a, b))]))
-            for row, name in ((1, "K"), (2, "V")):
+            for row, name in enumerate("KVP", 1):
                 through = self.reads_through[b][name]
                 rows[row].append(max([-1, *(t for t, a in earlier if self.writes[a] & through)]))
         return rows
@@ -97,14 +106,15 @@ class SlowPlanner:
     def acquires(self, drains: Sequence[int]) -> dict[int, set[str]]:
         """Position -> classes, for one replay: fewest packets first, each as late as possible, then fewest classes."""
         forced = [0] if self.plan.boundary == "other-queue" else []
-        rows = dict(zip("KV", self.needs(1)[1:], strict=True))
+        rows = dict(zip("KVP", self.needs(1)[1:], strict=True))
         wanted: list[tuple[int, int, str]] = []
         for at in range(self.count):
             for name, row in rows.items():
                 if row[at] >= 0:
                     wanted.append((min(d for d in drains if d > row[at]), at, name))
         packets = sorted({*forced, *_latest([(low, high) for low, high, _ in wanted], drains)})
-        found: dict[int, set[str]] = {at: set(rows) for at in forced}
+        reads_p = any(through["P"] for through in self.reads_through)
+        found: dict[int, set[str]] = {at: set("KVP" if reads_p else "KV") for at in forced}
         for name in rows:
             for at in _latest([(low, high) for low, high, asked in wanted if asked == name], packets):
                 found.setdefault(at, set()).add(name)
@@ -120,9 +130,11 @@ def _latest(intervals: Iterable[Interval], places: Sequence[int]) -> list[int]:
     return chosen
 
 
-def caches(kernel: rl.Kernel, argument: int | None) -> set[str]:
-    """The caches that a kernel reads an argument through, as its certificate says; all where it says nothing."""
-    certificate = kernel.certificate
+def caches(launch: rl.Launch, argument: int | None) -> set[str]:
+    """What a launch reads an argument through, as its kernel's certificate says; both caches where it says nothing."""
+    if launch.indirect is not None and argument == INDIRECT:
+        return {"P"} if launch.indirect.past_l2 else set()
+    certificate = launch.kernel.certificate
     if certificate is None or argument is None:
         return {"K", "V"}
     if argument in certificate.l2_args:

@@ -293,3 +293,27 @@ def test_memory_past_the_arguments_must_be_declared() -> None:
     assert len(graph.launches) == 1
     graph.launch(kernel, grid=1, block=1, args=[rl.write(x)], accesses=[rl.read(table)])
     assert [fence.acquire for fence in graph.compile().fences.inner] == [("K", "V")]
+
+
+def test_sizes_that_passed_do_not_let_their_likes_pass() -> None:
+    """Checks of a kernel with its sizes are made once; True and 1.0 equal 1, and are refused behind it all the same."""
+    g, x = _graph()
+    k = rl.Kernel.synthetic("one")
+    g.launch(k, grid=1, block=1, args=[rl.read(x)])
+    for sizes in ({"grid": True, "block": 1}, {"grid": 1, "block": 1.0}, {"grid": (1, True), "block": 1}):
+        with pytest.raises(rl.RecordError, match="RL0130"):
+            g.launch(k, args=[rl.read(x)], **sizes)
+    with pytest.raises(rl.RecordError, match="RL0135"):
+        g.launch(k, grid=1, block=1, args=[rl.read(x)], dynamic_lds=False)
+    assert len(g.launches) == 1
+
+
+def test_a_refused_launch_does_not_decide_the_target() -> None:
+    """The first launch that is recorded does; a kernel that passed its own checks before is measured by it too."""
+    g, x = _graph()
+    old, new = (rl.Kernel.synthetic("one", target=target) for target in ("gfx1100", "gfx1201"))
+    with pytest.raises(rl.RecordError, match="RL0120"):
+        g.launch(old, grid=1, block=1)
+    g.launch(new, grid=1, block=1, args=[rl.read(x)])
+    with pytest.raises(rl.RecordError, match="RL0117"):
+        g.launch(old, grid=1, block=1, args=[rl.read(x)])

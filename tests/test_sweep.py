@@ -12,7 +12,17 @@ import pytest
 import redline as rl
 from redline.fences import derive
 from redline.ranges import Buffer
-from redline.sweep import find_needs, number_points, plant, reach, stab_circle, stab_line
+from redline.sweep import (
+    READS,
+    WRITES,
+    find_needs,
+    find_neighbours,
+    number_points,
+    plant,
+    reach,
+    stab_circle,
+    stab_line,
+)
 from tests.graphs import READERS
 from tests.slow_planner import SlowPlanner, fewest_on_circle
 
@@ -58,6 +68,7 @@ def test_columns_equal_those_of_plain_loops(boundary: str, schedule: str) -> Non
         slow, a = SlowPlanner(plan), plan.accesses
         assert list(plan.levels) == slow.levels
         assert list(plan.order) == slow.order
+        assert sorted((pair.first, pair.second) for pair in plan.unordered_pairs()) == slow.unordered()
         rounds, order = 1 + (boundary == "queue"), np.array(plan.order)
         needs = find_needs(order, rounds, a.starts, a.spans, a.does, a.after_starts, a.after, a.nodes)
         assert needs.tolist() == slow.needs(rounds)
@@ -89,6 +100,31 @@ def _loop_counts(plan: rl.Plan, slow: SlowPlanner, fences: rl.Fences) -> tuple[i
                 intervals.append((held[0], held[-1]))
     packets = fewest_on_circle(intervals, len(points), 0 if plan.slots else -1) if points else 0
     return drains, packets
+
+
+def test_chains_of_neighbours_join_every_conflict() -> None:
+    """A neighbour conflicts, is named once, and whatever conflicts is joined by neighbours: explicit order asks for
+    them alone.
+    """
+    draw = random.Random("neighbours")
+    for _ in range(GRAPHS):
+        plan = rl.Plan.of(random_graph(draw))
+        slow, a = SlowPlanner(plan), plan.accesses
+        pairs = [*map(tuple, find_neighbours(a.starts, a.low, a.high, a.does, len(a.cuts)).tolist())]
+        assert len(set(pairs)) == len(pairs)
+        assert all(slow.conflict(first, second) for first, second in pairs)
+        before = [[first for first, second in pairs if second == b] for b in range(slow.count)]
+        for second in range(slow.count):
+            for first in range(second):
+                assert _reaches(before, first, second) or not slow.conflict(first, second)
+
+
+def test_neighbours_of_many_readers() -> None:
+    """More pairs and readers than the columns begin with: 1,500 reads and then a write."""
+    ones = np.ones(1501, np.int32)
+    does = np.array([READS] * 1500 + [WRITES], np.uint8)
+    pairs = find_neighbours(np.arange(1502), 0 * ones, ones, does, 1)
+    assert sorted(pairs.tolist()) == [[first, 1500] for first in range(1500)]
 
 
 def test_end_points_are_numbered_however_many() -> None:
