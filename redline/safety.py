@@ -201,20 +201,22 @@ class _Walk:
     def _pair(
         self, last: int, time: int, launch: Launch, touch: Touch, memory: _Memory, span: slice, kind: str
     ) -> Iterator[Finding]:
-        first = self.steps[last]
-        who = {"host writes": "host", "others write": "other queues"}.get(first.does, self.plan.order[first.at])
-        carried = isinstance(who, int) and last < self.between
+        who = {"host writes": "host", "others write": "other queues"}.get(self.steps[last].does)
+        unordered = who != "host" and not self._drained(last, time)
+        reads = _read_through(launch, touch) if kind == "RAW" and not unordered else ()
+        hidden = [cache for cache in reads if not self._visible(last, time, cache)]
+        if not unordered and not hidden:
+            return
+        first = who or self.plan.order[self.steps[last].at]
         start, stop = memory.place(span, last, kind)
         name = self.plan.buffers[memory.root].name
-        place: _Place = {"buffer": name, "start": start, "stop": stop, "carried": carried}
-        what = f"{kind} on {name}[{start}:{stop}]" if isinstance(who, int) else f"{name} is touched by the {who}"
-        if who != "host" and not self._drained(last, time):
-            yield Finding("not ordered", who, launch.index, what, **place)
-        elif kind == "RAW":
-            for cache in _read_through(launch, touch):
-                if not self._visible(last, time, cache):
-                    text = what if who == "host" else f"{what} through {cache}"
-                    yield Finding("ordered but not visible", who, launch.index, text, cache=cache, **place)
+        place: _Place = {"buffer": name, "start": start, "stop": stop, "carried": not who and last < self.between}
+        what = f"{name} is touched by the {who}" if who else f"{kind} on {name}[{start}:{stop}]"
+        if unordered:
+            yield Finding("not ordered", first, launch.index, what, **place)
+        for cache in hidden:
+            text = what if who == "host" else f"{what} through {cache}"
+            yield Finding("ordered but not visible", first, launch.index, text, cache=cache, **place)
 
     def _from_host(self, time: int, launch: Launch, memory: _Memory) -> Iterator[Finding]:
         """Launches may write a range in part, so that any byte may still be the host's: only GL2 is not implied by
