@@ -50,4 +50,4 @@ def test_it_names_every_boundary_and_is_short() -> None:
     """Whoever adds a boundary says here what it is; a page that nobody reads to the end explains nothing."""
     assert all(f'| `"{boundary}"`' in TEXT for boundary in BOUNDARIES)
     assert RULES["patched-kernargs"] in TEXT
-    assert len(TEXT.splitlines()) <= 165
+    assert len(TEXT.splitlines()) <= 180
