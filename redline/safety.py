@@ -125,7 +125,9 @@ def _steps(plan: Plan, fences: Fences) -> Iterator[Step]:
                 if fence.drain:
                     yield Step("drain")
                 if fence.acquire:
-                    yield Step("acquire", caches=fence.acquire)
+                    # What the command processor is shown past GL2 has been written back, for the host too.
+                    back = ("GL2_WB",) if "P" in fence.acquire else ()
+                    yield Step("acquire", caches=(*fence.acquire, *back))
             yield Step("launch", at)
     if fences.exit_rule == "host-exit":
         yield Step("drain")

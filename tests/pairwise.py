@@ -46,8 +46,12 @@ def _host_is_safe(plan: rl.Plan, fences: Fences, fence: dict[int, rl.Fence], pla
                 if root.kind in _CACHED_IN_L2 or not shown:
                     return False
             if touch.writes and root.role in ("out", "inout") and not fences.exit_rule:
-                behind = [p for p, f in _gaps(fence, places[-1]) if f.drain and p > place]
-                if root.kind in _CACHED_IN_L2 or not (behind or _overwritten(plan, places[at + 1 :], touch)):
+                behind = [f for p, f in _gaps(fence, places[-1]) if p > place]
+                while behind and not behind[0].drain:
+                    behind.pop(0)
+                # What the command processor is shown past GL2, the host sees too.
+                served = any("P" in f.acquire for f in behind) if root.kind in _CACHED_IN_L2 else bool(behind)
+                if not served and not _overwritten(plan, places[at + 1 :], touch):
                     return False
     return True
 

@@ -34,8 +34,11 @@ HAS_GL1 = ("gfx1010", "gfx1030", "gfx1100", "gfx1151")
 
 
 def test_words_are_judged_as_the_fences_they_encode() -> None:
-    """1,000 random plans and fences on five families, elided or not: the same findings in the same order."""
-    assert [wrong for wrong in map(judge_words, range(1000)) if wrong] == []
+    """1,000 random plans and fences on five families, elided or not: the same findings in the same order.
+
+    3345 and 9511: a write-back for workgroup counts, which serves the host too, where the release was left out.
+    """
+    assert [wrong for wrong in map(judge_words, (*range(1000), 3345, 9511)) if wrong] == []
 
 
 def _plan(target: str) -> rl.Plan:
