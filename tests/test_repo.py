@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import redline
+from redline import compiled_cache
 
 ROOT = Path(redline.__file__).parent.parent
 SOURCES = sorted(
@@ -125,6 +126,7 @@ def test_compiled_code_lives_in_few_files_that_import_nothing_of_ours() -> None:
     """numba's cache does not notice an edit in another file: such a file's content must be all it depends on."""
     with_numba = {_name(f) for f in SOURCES if any(m.split(".")[0] == "numba" for m in _imports(f))}
     assert {name for name in with_numba if not name.startswith(("tests/", "bench/"))} == NOPYTHON
+    assert {f"redline/{name}.py" for name in compiled_cache.COMPILED} == NOPYTHON, "damaged caches are looked for"
     for name in NOPYTHON:
         assert not [m for m in _imports(ROOT / name) if m.split(".")[0] in ("redline", "radiowave")], name
 
