@@ -59,12 +59,13 @@ def _files(package: str) -> list[str]:
     """Everything that numba may have kept for us, in each of its three places."""
     found = []
     for name in COMPILED:
-        folder, module = name.split("/")
-        places = [os.path.join(glob.escape(package), folder, "__pycache__")]
+        folder, module = os.path.split(os.path.join(package, name))
+        places = [os.path.join(glob.escape(folder), "__pycache__")]
         chosen = os.environ.get(VARIABLE)
         for cache in (chosen, os.path.join(_user_cache(), "numba")):
             if cache:
-                places.append(os.path.join(glob.escape(cache), f"{folder}_*"))  # a hash of the folder's path follows
+                # numba names a folder there after the source's own; a hash of the whole path follows.
+                places.append(os.path.join(glob.escape(cache), f"{glob.escape(os.path.basename(folder))}_*"))
         for place in places:
             found += glob.glob(os.path.join(place, f"{module}.*.nb[ic]"))
     return found
