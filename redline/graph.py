@@ -21,7 +21,7 @@ from .kernarg import Slot
 from .kernel import Kernel
 from .launch import Launch, Packer, Size, Touch, Triple, bad, check_counts, check_dynamic_lds, geometry
 from .ordering import UnorderedPair, unordered_pairs
-from .ranges import KINDS, MAX_BYTES, ROLES, Access, Buffer, Kind, Role, View, as_view
+from .ranges import KINDS, MAX_BYTES, MAX_GRAPH_BYTES, ROLES, Access, Buffer, Kind, Role, View, as_view
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -47,6 +47,7 @@ class Graph:
         self.slots: dict[str, Slot] = {}
         self._owner = next(_owners)
         self._names: set[str] = set()
+        self._bytes = 0  # of all memories; an alias adds none
         self._sizes: dict[tuple[object, ...], tuple[Triple, Triple, Kernel]] = {}
 
     def buffer(
@@ -65,8 +66,8 @@ class Graph:
         read it), out, inout (bound at instantiate; the host may touch it).
         alias_of: another name for memory of a buffer, from the slice's start; never bound on its own.
 
-        Raises RecordError for a name that is empty or taken, a size outside 1..2**48 bytes, an unknown kind or role,
-        and an alias that does not fit its memory or has a role of its own.
+        Raises RecordError for a name that is empty or taken, a size outside 1..2**48 bytes or that takes the graph
+        past 2**62, an unknown kind or role, and an alias that does not fit its memory or has a role of its own.
         """
         site = callsite()
         self._check_buffer(site, name, nbytes, kind, role, alias_of)
@@ -77,6 +78,7 @@ class Graph:
         made = Buffer(name, operator.index(nbytes), kind, role, index, self._owner, root, root_offset)
         self.buffers.append(made)
         self._names.add(name)
+        self._bytes += made.nbytes if alias_of is None else 0
         return made
 
     def launch(
@@ -208,6 +210,9 @@ class Graph:
                 f"an int in 1..{MAX_BYTES}",
                 "give its size in bytes",
             )
+        if alias_of is None and self._bytes + operator.index(nbytes) > MAX_GRAPH_BYTES:
+            seen, allowed = f"{nbytes} bytes behind {self._bytes}", f"{MAX_GRAPH_BYTES} in all buffers of a graph"
+            raise bad("RL0113", where, "size", seen, allowed, "give sizes that memory can have")
         if kind not in KINDS or role not in ROLES:
             allowed = f"kind of {KINDS}, role of {ROLES}"
             raise bad("RL0114", where, "kind or role", f"{kind!r}, {role!r}", allowed, "choose from these")

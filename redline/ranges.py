@@ -26,6 +26,9 @@ ROLES: Final = ("internal", "in", "out", "inout")
 #: may import the other, and a test compares the two.
 MAX_BYTES: Final = 1 << 48
 
+#: All memories of a graph, which are planned laid end to end in signed 64-bit columns.
+MAX_GRAPH_BYTES: Final = 1 << 62
+
 
 @dataclass(frozen=True, slots=True)
 class Buffer:

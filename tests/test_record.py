@@ -317,3 +317,20 @@ def test_a_refused_launch_does_not_decide_the_target() -> None:
     g.launch(new, grid=1, block=1, args=[rl.read(x)])
     with pytest.raises(rl.RecordError, match="RL0117"):
         g.launch(old, grid=1, block=1, args=[rl.read(x)])
+
+
+def test_buffers_that_no_column_can_number_are_refused() -> None:
+    """2**48 bytes are the most of one buffer, 2**62 of all: planned end to end, more would wrap and lose hazards."""
+    graph = rl.Graph()
+    for index in range(1 << 14):
+        last = graph.buffer(f"b{index}", 1 << 48)
+    graph.buffer("alias", 1 << 48, alias_of=last)
+    with pytest.raises(
+        rl.RecordError, match="behind 4611686018427387904; allowed: 4611686018427387904 in all"
+    ) as caught:
+        graph.buffer("one more", 1)
+    assert caught.value.code == "RL0113"
+    kernel = rl.Kernel.synthetic("k")
+    for access in (rl.write(last), rl.read(last)):
+        graph.launch(kernel, grid=1, block=1, args=[access])
+    assert graph.compile().fences.drains == 1
