@@ -2,9 +2,9 @@
 """Derive the drains and acquires that a plan needs: the fewest drains, then the fewest acquire packets, then classes.
 
 Order and visibility are two facts, kept apart: a *drain* makes later launches wait for earlier ones, an *acquire* makes
-what drained launches wrote visible through a cache that nothing keeps coherent (K scalar, V vector, P: what the command
-processor reads past GL2). Read-after-write
-needs both; write-after-read and write-after-write need only the drain.
+what drained launches wrote visible through a cache that nothing keeps coherent (K scalar, V vector, P: what
+the command processor reads past GL2). Read-after-write needs both; write-after-read and write-after-write need only the
+drain.
 
 Each launch that must wait is an interval of positions of which one must hold a drain; each launch that reads what
 another wrote is an interval of drains of which one must carry an acquire. One replay is a line, replays back to back
@@ -142,10 +142,7 @@ def derive(plan: Plan) -> Fences:
     Raises HazardError for a plan whose order contradicts its `after=`; `Plan.of` makes no such plan.
     """
     if plan.fence_mode == "full":
-        first = 0 if plan.boundary != "host" else 1
-        at = np.arange(first, len(plan.order))
-        rules = dict.fromkeys(at.tolist(), "full")
-        return Fences.of_columns(at, np.ones(len(at), np.bool_), np.full(len(at), _all_classes(plan), np.uint8), rules)
+        return full_fences(plan)
     a, loop = plan.accesses, plan.boundary == "queue"
     order = column(plan, "order")
     needs = find_needs(order, 1 + loop, a.starts, a.spans, a.does, a.after_starts, a.after, a.nodes)
@@ -154,16 +151,24 @@ def derive(plan: Plan) -> Fences:
     entry, rule = _entry(plan)
     if plan.boundary == "other-queue":
         drains[0] = True
-    at = np.flatnonzero(drains | (np.arange(len(order)) == 0) * (entry > 0))
+    stands = drains.copy()
+    stands[0] |= entry > 0
+    at = np.flatnonzero(stands)
     bits = _acquires(needs[1:], at, drains[at], entry, loop=loop)
-    kept = drains[at] | (bits > 0)
-    return Fences.of_columns(at[kept], drains[at][kept], bits[kept], {0: rule} if rule else {})
+    return Fences.of_columns(at, drains[at], bits, {0: rule} if rule else {})
 
 
-def _all_classes(plan: Plan) -> int:
+def full_fences(plan: Plan) -> Fences:
+    """A drain and every class before each launch, at the warm entry too; fences="full" asks for these."""
+    at = np.arange(int(plan.boundary == "host"), len(plan.order))
+    rules = dict.fromkeys(at.tolist(), "full")
+    bits = sum(CLASS_BITS[name] for name in all_classes(plan))
+    return Fences.of_columns(at, np.ones(len(at), np.bool_), np.full(len(at), bits, np.uint8), rules)
+
+
+def all_classes(plan: Plan) -> tuple[str, ...]:
     """Every class that a launch may read through: P only where one does."""
-    names = CLASSES if (plan.accesses.does & READS_P).any() else KERNEL_CLASSES
-    return sum(CLASS_BITS[name] for name in names)
+    return CLASSES if (plan.accesses.does & READS_P).any() else KERNEL_CLASSES
 
 
 def _check_order(order: NDArray[np.int64], waits: NDArray[np.int32], begin: int) -> None:
@@ -182,7 +187,7 @@ def _check_order(order: NDArray[np.int64], waits: NDArray[np.int32], begin: int)
 def _entry(plan: Plan) -> tuple[int, str]:
     """The classes that the warm entry must acquire whatever the launches do, and the rule that says so."""
     if plan.boundary == "other-queue":
-        return _all_classes(plan), "other-queue"
+        return sum(CLASS_BITS[name] for name in all_classes(plan)), "other-queue"
     if plan.boundary == "host" or not plan.slots:
         return 0, ""
     through = {name for launch in plan.launches if launch.slots for name in kernarg_classes(launch.kernel)}

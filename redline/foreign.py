@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 _REACHES: Final = {"K": "GLK_INV", "V": "GLV_INV", "P": "GL2_WB", "GL2_INV": "GL2_INV", "GL2_WB": "GL2_WB"}
 _BEHIND_GL1: Final = ("K", "V")
 
-#: Packets that neither order launches nor refresh a cache.
-_PASSIVE: Final = ("NOP", "WRITE_DATA", "COPY_DATA", "SET_SH_REG", "WAIT_REG_MEM", "RELEASE_MEM", "ACQUIRE_MEM")
+#: Packets that neither order launches nor refresh a cache, whatever their fields.
+_PASSIVE: Final = ("NOP", "COPY_DATA")
 
 Entries = tuple[int, int, int, int]
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from .accesses import CLASSES, KERNEL_CLASSES
-from .fences import CLASS_BITS, Fence, Fences
+from .fences import CLASS_BITS, Fence, Fences, all_classes, full_fences
 from .program import lower
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ def stats(plan: Plan) -> dict[str, Any]:
         "chain": max(plan.levels),
         **_figures(plan, plan.fences, plan.program),
         "kernarg_bytes": len(plan.program.kernarg),
-        "full": _compared(plan, _everywhere(plan)),
+        "full": _compared(plan, full_fences(plan)),
         "per_dependent_launch": _compared(plan, _per_dependent_launch(plan)),
     }
 
@@ -59,14 +58,6 @@ def _compared(plan: Plan, fences: Fences) -> dict[str, Any]:
     return _figures(plan, fences, lower(plan, fences, gfx10_wait=options.gfx10_wait, elide=options.elide))
 
 
-def _everywhere(plan: Plan) -> Fences:
-    return Fences([Fence(at, _classes(plan)) for at in range(int(plan.boundary == "host"), len(plan.order))])
-
-
-def _classes(plan: Plan) -> tuple[str, ...]:
-    return CLASSES if any(launch.indirect and launch.indirect.past_l2 for launch in plan.launches) else KERNEL_CLASSES
-
-
 def _per_dependent_launch(plan: Plan) -> Fences:
     """What a recorder emits that fences each launch with a dependency, whatever was fenced since.
 
@@ -77,9 +68,8 @@ def _per_dependent_launch(plan: Plan) -> Fences:
     dependent |= {hazard.second for hazard in plan.carried}
     if plan.boundary == "other-queue" or plan.slots:
         dependent.add(plan.order[0])
-    return Fences(
-        [Fence(at, _classes(plan)) for at, index in enumerate(plan.order) if at >= first and index in dependent]
-    )
+    classes = all_classes(plan)
+    return Fences([Fence(at, classes) for at, index in enumerate(plan.order) if at >= first and index in dependent])
 
 
 def memory(plan: Plan) -> dict[str, int]:

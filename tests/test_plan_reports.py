@@ -15,6 +15,7 @@ from hypothesis import given
 
 import redline as rl
 from redline import report
+from redline.fences import full_fences
 from redline.hsa.agent import Agent
 from redline.launch import PointerArg, SlotArg, Touch
 from redline.plan import BOUNDARIES, KERNEL_NUMBERS
@@ -34,7 +35,7 @@ def test_what_a_plan_is_compared_to_is_safe_and_never_cheaper(boundary: str, ite
     plan = build(items).compile(boundary=boundary)
     stats = plan.stats()
     for name, fences in (
-        ("full", report._everywhere(plan)),
+        ("full", full_fences(plan)),
         ("per_dependent_launch", report._per_dependent_launch(plan)),
     ):
         assert rl.verify(plan, fences) == ()
