@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 OK, MISMATCH, USAGE, NO_GPU, INTERRUPTED = 0, 1, 2, 3, 130
 
 #: Codes that are not findings: an unknown target or device name is usage; no runtime or no such GPU is "no GPU".
-_EXIT_CODES = {"RL0301": USAGE, "RL0911": USAGE, "RL0901": NO_GPU, "RL0902": NO_GPU, "RL0903": NO_GPU}
+_EXIT_CODES = {"RL0138": USAGE, "RL0301": USAGE, "RL0911": USAGE, "RL0901": NO_GPU, "RL0902": NO_GPU, "RL0903": NO_GPU}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -109,7 +109,7 @@ def _parser() -> argparse.ArgumentParser:
     bench = commands.add_parser(
         "bench",
         help="measure encoding, planning and the software device",
-        description="Benchmarks that need no GPU; prints one JSON record.",
+        description="Benchmarks that need no GPU; prints JSON; plan a table, in a minute or two.",
         epilog="Example: redline bench sim",
     )
     bench.add_argument("arguments", nargs=argparse.REMAINDER, metavar="encode|plan|sim", help="default: all three")

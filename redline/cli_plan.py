@@ -56,7 +56,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--boundary", choices=("host", "queue", "other-queue"), help="who touches memory between replays"
     )
     parser.add_argument("--schedule", choices=("levels", "record"), help="the emitted order")
-    parser.add_argument("--fences", choices=("minimal", "full"), help="as few as possible, or after every launch")
+    parser.add_argument("--fences", choices=("minimal", "full"), help="as few as possible, or before every launch")
 
 
 def plan(arguments: argparse.Namespace) -> int:

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from .plan import KERNEL_NUMBERS
+from .errors import RecordError
+from .plan import KERNEL_NUMBERS, Plan
 
 if TYPE_CHECKING:
     from .kernarg import Slot
     from .kernel import Certificate, Kernel
     from .launch import Launch
-    from .plan import Plan
     from .ranges import Buffer
 
 _OPTIONS: Final = ("target", "order_mode", "boundary", "schedule", "fence_mode")
@@ -26,7 +26,15 @@ _Item = tuple[str, dict[str, Any]]
 
 
 def differences(one: Plan, other: Plan) -> tuple[str, ...]:
-    """A line for each difference that the fingerprint sees; empty exactly when the fingerprints are equal."""
+    """A line for each difference that the fingerprint sees; empty exactly when the fingerprints are equal.
+
+    Raises RecordError for what is no plan.
+    """
+    for plan in (one, other):
+        if not isinstance(plan, Plan):
+            raise RecordError(
+                "RL0143", where="Plan.diff", seen=repr(plan), allowed="a Plan", do="compile the other graph first"
+            )
     return tuple(_lines(one, other))
 
 

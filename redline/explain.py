@@ -53,6 +53,8 @@ def explain_pair(plan: Plan, first: int, second: int | None, *, json: bool = Fal
 
 def _check_pair(plan: Plan, first: object, second: object) -> None:
     for index in (first, second):
+        if index is None:
+            index = f"launch {first} alone"
         if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < len(plan.launches):
             raise RecordError(
                 "RL0138",

@@ -52,13 +52,24 @@ _NAMES: Final = tuple(tuple(name for name, bit in CLASS_BITS.items() if bits & b
 class Fence:
     """What stands before position `at` of the emitted order: a drain, and behind it an acquire of the classes named.
 
-    Position 0 is the warm entry of replays back to back; only there an acquire may stand without a drain.
+    Position 0 is the warm entry of replays back to back; only there an acquire may stand without a drain. Raises
+    HazardError for an `acquire` that is no tuple of classes.
     """
 
     at: int
     acquire: tuple[str, ...] = ()
     drain: bool = True
     rule: str | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.acquire, tuple) or not set(self.acquire) <= CLASS_BITS.keys():
+            raise HazardError(
+                "RL0204",
+                where=f"Fence({self.at})",
+                seen=f"acquire={self.acquire!r}",
+                allowed=f"a tuple of the classes {', '.join(CLASS_BITS)}",
+                do='write Fence(1, ("K", "V")), or leave it out for a drain alone',
+            )
 
 
 class Fences:
@@ -93,7 +104,7 @@ class Fences:
 
     @cached_property
     def inner(self) -> tuple[Fence, ...]:
-        """The fences between launches, and at position 0 the warm entry."""
+        """The fences between launches, and at position 0 the warm entry. Raises HazardError for columns that are none."""
         rows = zip(self.at.tolist(), self.classes.tolist(), self.drains_at.tolist(), strict=True)
         return tuple(Fence(at, _NAMES[classes], drain, self.rules.get(at)) for at, classes, drain in rows)
 
@@ -114,7 +125,7 @@ class Fences:
         return hash(self._value())
 
     def __repr__(self) -> str:
-        return f"<Fences {self.drains} drains, {self.acquires} acquires>"
+        return f"<Fences drains={self.drains} acquires={self.acquires}>"
 
     def _value(self) -> tuple[object, ...]:
         return self.inner, self.entry_rule, self.exit_rule

@@ -50,6 +50,9 @@ class Graph:
         self._bytes = 0  # of all memories; an alias adds none
         self._sizes: dict[tuple[object, ...], tuple[Triple, Triple, Kernel]] = {}
 
+    def __repr__(self) -> str:
+        return f"<Graph order={self.order} buffers={len(self.buffers)} launches={len(self.launches)}>"
+
     def buffer(
         self,
         name: str,

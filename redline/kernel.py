@@ -96,7 +96,7 @@ class Certificate:
             )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Kernel:
     """One kernel of a code object. Pure: compared by value, holds no address.
 
@@ -127,6 +127,9 @@ class Kernel:
     symbol: str = ""
     certificate: Certificate | None = None
     module: Module | None = field(default=None, compare=False, repr=False)
+
+    def __repr__(self) -> str:
+        return f"<Kernel {self.name} {self.target} wave{self.wave} arguments={len(self.arguments)}>"
 
     @property
     def explicit_arguments(self) -> tuple[Argument, ...]:

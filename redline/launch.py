@@ -7,6 +7,7 @@ limits of fields and sizes are the encoder's knowledge.
 
 from __future__ import annotations
 
+import operator
 import reprlib
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from typing import Any, Final
 from .errors import RecordError
 from .kernarg import Slot, hidden_bytes, scalar_bytes, slot_bytes
 from .kernel import POINTER_KINDS, Argument, Kernel
-from .ranges import Access, Buffer
+from .ranges import Access, Buffer, View
 
 #: `Touch.argument` of the workgroup counts of an indirect launch: the command processor reads them, no kernel does.
 INDIRECT: Final = -2
@@ -69,7 +70,7 @@ class Touch:
     argument: int | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Launch:
     """One recorded launch. `index` is its name everywhere, whatever order the plan chooses.
 
@@ -99,6 +100,9 @@ class Launch:
 
     def __str__(self) -> str:
         return f"#{self.index} {self.label}"
+
+    def __repr__(self) -> str:
+        return f"<Launch {self} ({self.site})>"
 
 
 class Packer:
@@ -268,7 +272,7 @@ def check_counts(counts: Access, where: str) -> None:
             "RL0141",
             where,
             "grid",
-            ", ".join(map(str, (*counts.reads, *counts.writes))),
+            ", ".join([*(f"read of {view}" for view in counts.reads), *(f"write of {view}" for view in counts.writes)]),
             f"rl.read of {INDIRECT_BYTES} bytes, three dwords at a multiple of 4 bytes: workgroups in x, y and z",
             "give the slice that holds the counts",
         )
@@ -297,16 +301,19 @@ def _check_block(kernel: Kernel, blocks: Triple, where: str) -> None:
 
 
 def _triple(size: Size | None, what: str, where: str) -> Triple:
-    items = (size,) if isinstance(size, int) else tuple(size) if isinstance(size, tuple | list) else ()
-    whole = all(isinstance(item, int) and not isinstance(item, bool) and item >= 1 for item in items)
-    if not 1 <= len(items) <= 3 or not whole:
+    given = tuple(size) if isinstance(size, tuple | list) else (size,)
+    # Whatever stands for a whole number, numpy's included; True is a mistake.
+    whole = all(hasattr(item, "__index__") and not isinstance(item, bool) for item in given)
+    items = tuple(map(operator.index, given)) if whole else ()  # type: ignore[arg-type]
+    if not 1 <= len(items) <= 3 or min(items) < 1:
+        in_memory = isinstance(size, Buffer | View)
         raise bad(
             "RL0130",
             where,
             what,
-            repr(size),
+            reprlib.repr(size),
             "an int or 1 to 3 ints, each at least 1",
-            "pad with 1 or leave out",
+            "pass rl.read(counts[0:12]) for counts in memory" if in_memory else "give positive whole numbers",
         )
     padded = (*items, 1, 1)
     return padded[0], padded[1], padded[2]

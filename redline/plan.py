@@ -52,7 +52,7 @@ FENCES: Final = ("minimal", "full")
 _SHIFT_WORK: Final = 50_000_000
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Plan:
     """A frozen graph. Compared by value through its fingerprint.
 
@@ -85,7 +85,8 @@ class Plan:
         boundary: who touches memory between replays. "host" is anyone, copy engines included; "queue" nobody: replays
         of this plan stand back to back on one queue; "other-queue" other compute queues of the same agent.
         schedule: "levels" orders by hazard depth, which needs the fewest drains of any legal order; "record" keeps the
-        recorded order. fences: "minimal", or "full" after every launch, the first thing to try when results are wrong.
+        recorded order. fences: "minimal", or "full": a drain with every class before every launch. When results are
+        wrong, try schedule="record" with fences="full" first: if that mends them, an access is not declared.
 
         Raises RecordError for an empty graph or an unknown option, HazardError for unordered conflicts in a graph of
         order="explicit".
@@ -203,7 +204,10 @@ class Plan:
         return dot(self)
 
     def diff(self, other: Plan) -> tuple[str, ...]:
-        """What differs between two plans, a line each; empty exactly when their fingerprints are equal."""
+        """What differs between two plans, a line each; empty exactly when their fingerprints are equal.
+
+        Raises RecordError for what is no plan.
+        """
         from .differences import differences
 
         return differences(self, other)
@@ -217,6 +221,10 @@ class Plan:
         from .split import split
 
         return split(self, k)
+
+    def __repr__(self) -> str:
+        what = f"boundary={self.boundary} schedule={self.schedule} fences={self.fence_mode}"
+        return f"<Plan {self.fingerprint[:16]} {self.target} launches={len(self.launches)} {what}>"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Plan) and self.fingerprint == other.fingerprint

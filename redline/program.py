@@ -60,7 +60,7 @@ PATCH_POINT = np.dtype([("slot", "<u4"), ("offset", "<u4"), ("size", "<u4"), ("k
 FENCE_WORD: Final = 0
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Program:
     """Words without addresses. Compared by value through `digest`.
 
@@ -103,6 +103,9 @@ class Program:
             total.update(f"kernel {kernel.name} {kernel.code_sha256} {kernel.entry_offset} {module}\n".encode())
         return total.hexdigest()
 
+    def __repr__(self) -> str:
+        return f"<Program {self.digest[:16]} {self.target} dwords={len(self.words)} kernels={len(self.kernels)}>"
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Program) and self.digest == other.digest
 
@@ -120,7 +123,8 @@ def lower(plan: Plan, fences: Fences, *, gfx10_wait: str = "fence", elide: bool 
     "partial_flush" is CS_PARTIAL_FLUSH, which old gfx10 microcode may not wait for.
     elide: leave out SET_SH_REG of what already stands.
     Raises RecordError for an unknown option, EncodeError for fences of another plan and when a limit is exceeded,
-    UnsupportedKernel and UnsupportedTarget for what recording would have refused.
+    UnsupportedKernel and UnsupportedTarget for what recording would have refused, HazardError for fences that contradict
+    themselves.
     """
     _check_fences(plan, fences)
     if gfx10_wait not in GFX10_WAITS:

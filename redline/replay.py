@@ -60,6 +60,9 @@ class Replay:
         # Must not hold the replay itself, nor may the queue's packet descriptions: it would never be collected.
         self._free = weakref.finalize(self, _free, self._queue, stack, self._flight)
 
+    def __repr__(self) -> str:
+        return f"<Replay of {self.plan!r} on {self.device.name}>"
+
     # -- instantiate --
 
     def _build(self, stack: ExitStack) -> None:

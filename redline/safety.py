@@ -13,6 +13,7 @@ each byte segment remembers the latest step that touched it, and a launch asks f
 
 from __future__ import annotations
 
+import reprlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
+from .errors import HazardError
 from .launch import INDIRECT
 
 if TYPE_CHECKING:
@@ -102,8 +104,26 @@ _IN_L2: Final = ("device", "host", "fine")
 
 
 def verify(plan: Plan, fences: Fences) -> tuple[Finding, ...]:
-    """Everything that is not safe, at most 1,000 findings; empty when order and fences are sufficient."""
+    """Everything that is not safe, at most 1,000 findings; empty when order and fences are sufficient.
+
+    Raises HazardError for fences that stand where the plan has no position.
+    """
+    _check_fences(plan, fences)
     return check_steps(plan, list(_steps(plan, fences)))
+
+
+def _check_fences(plan: Plan, fences: Fences) -> None:
+    """A fence that stands nowhere would be ignored, here and by whoever believes the answer."""
+    places = [fence.at for fence in getattr(fences, "inner", ())]
+    first, last = int(plan.boundary == "host"), len(plan.order) - 1
+    if not hasattr(fences, "inner") or (places and not first <= min(places) <= max(places) <= last):
+        raise HazardError(
+            "RL0205",
+            where="verify",
+            seen=f"fences before positions {places}" if hasattr(fences, "inner") else reprlib.repr(fences),
+            allowed=f"Fences with positions in {first}..{last}",
+            do="derive them from this plan, or make Fences([Fence(...), ...])",
+        )
 
 
 def _steps(plan: Plan, fences: Fences) -> Iterator[Step]:

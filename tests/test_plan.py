@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -188,3 +189,45 @@ def test_recording_more_does_not_change_a_plan() -> None:
     graph.buffer("later", 4)
     assert (plan.fingerprint, len(plan.launches)) == before
     assert plan.explain().count("level 0") == 1
+
+
+@pytest.mark.parametrize("acquire", ["KV", ("X",), ("v",), ["K"], None])
+def test_a_fence_acquires_classes_by_name(acquire: Any) -> None:
+    """A string would be taken apart, an unknown class would be lost."""
+    with pytest.raises(rl.HazardError, match=r"RL0204 Fence\(1\).*tuple of the classes K, V, P"):
+        rl.Fence(1, acquire)
+
+
+@pytest.mark.parametrize("fences", [rl.Fences([rl.Fence(9)]), rl.Fences([rl.Fence(0)]), [], None])
+def test_fences_of_another_plan_are_not_verified(fences: Any) -> None:
+    """A fence that stands nowhere protects nothing."""
+    plan = build([Node(writes=((0, 0, 3),)), Node(reads=((0, 2, 4),))]).compile()
+    with pytest.raises(rl.HazardError, match=r"RL0205 verify.*positions in 1\.\.1"):
+        rl.verify(plan, fences)
+
+
+def test_things_print_as_one_line() -> None:
+    """What a user sees who prints a plan or a part of it."""
+    graph = build([Node(writes=((0, 0, 3),)), Node(reads=((0, 2, 4),))])
+    plan = graph.compile()
+    assert repr(graph) == "<Graph order=record buffers=3 launches=2>"
+    assert repr(plan) == (
+        f"<Plan {plan.fingerprint[:16]} gfx1201 launches=2 boundary=host schedule=levels fences=minimal>"
+    )
+    assert repr(plan.launches[0]).startswith("<Launch #0 n0 (")
+    assert repr(plan.launches[0].kernel) == "<Kernel k gfx1201 wave32 arguments=1>"
+    assert repr(plan.fences) == "<Fences drains=1 acquires=1>"
+    assert repr(plan.program).endswith(f" gfx1201 dwords={len(plan.program.words)} kernels=1>")
+
+
+def test_a_plan_differs_from_plans_only() -> None:
+    """Anything else has nothing to compare."""
+    with pytest.raises(rl.RecordError, match="RL0143"):
+        build([Node()]).compile().diff(3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("pair", [(0, None), (0, 9), (True, 0), ("a", 0)])
+def test_a_pair_is_two_recorded_indices(pair: Any) -> None:
+    """One alone, one too many, or a label."""
+    with pytest.raises(rl.RecordError, match="RL0138"):
+        build([Node(), Node()]).compile().explain(*pair)
