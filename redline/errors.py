@@ -74,6 +74,7 @@ CODES: dict[str, str] = {
     "RL0201": "a conflict that nothing orders",
     "RL0202": "fences at positions that are repeated, unordered or no positions",
     "RL0203": "an order that puts a launch before one that it is after=",
+    "RL0204": "what is no fence, or acquires a class that there is not, or twice",
     "RL0301": "the target is not on the list",
     "RL0401": "the kernel asks for a user SGPR value that Redline does not supply",
     "RL0402": "the kernel needs scratch memory",
