@@ -144,6 +144,7 @@ CODES: dict[str, str] = {
     "RL1402": "host access while a replay is in flight",
     "RL1403": "closing memory that an open replay uses",
     "RL1404": "a submit whose memory another replay in flight uses",
+    "RL1405": "a submit during host access to its memory",
 }
 
 
