@@ -8,12 +8,14 @@ relocated dword may still be 0.
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterable, Iterator, Sequence
+from operator import index
 from typing import TYPE_CHECKING, Final
 
 from .encoders import family_for
 from .encoders.decode import decode
-from .errors import RecordError, UnsupportedTarget
+from .errors import EncodeError, RecordError, UnsupportedTarget
 from .safety import Finding, Step, check_steps
 
 if TYPE_CHECKING:
@@ -53,7 +55,7 @@ def verify_words(
     Raises EncodeError for words that are no packets of the target, UnsupportedTarget when the plan is for another one,
     RecordError for entries outside the stream, UnsupportedKernel for a plan that recording would have refused.
     """
-    listed = [int(word) for word in words]
+    listed = _listed(words)
     if plan.target != target:
         raise UnsupportedTarget(
             "RL0301",
@@ -73,14 +75,35 @@ def verify_words(
     return (*reader.findings, *check_steps(plan, steps, reader.family.l2_kinds))
 
 
+def _listed(words: Iterable[int]) -> list[int]:
+    listed = _ints(words)
+    if listed is None:
+        raise EncodeError(
+            "RL0508",
+            where="verify_words(words=)",
+            seen=reprlib.repr(words),
+            allowed="ints of 32 bits",
+            do="pass the stream's dwords, as Program.words or Pm4Stream.words",
+        )
+    return listed
+
+
+def _ints(given: Iterable[int]) -> list[int] | None:
+    """Ints of any kind as Python's; None for what is no row of them."""
+    try:
+        return [index(item) for item in given]
+    except TypeError:
+        return None
+
+
 def _entries(words: Sequence[int], ib: Sequence[int] | None) -> Entries:
-    row = [int(at) for at in ib] if ib is not None else [0, 0, len(words), len(words)]
-    cold, warm, end, end_release = row if len(row) == 4 else (1, 0, 0, 0)
+    row = _ints(ib) if ib is not None else [0, 0, len(words), len(words)]
+    cold, warm, end, end_release = row if row is not None and len(row) == 4 else (1, 0, 0, 0)
     if not 0 <= cold <= warm <= end <= end_release <= len(words):
         raise RecordError(
             "RL0140",
             where="verify_words(ib=)",
-            seen=repr(row),
+            seen=reprlib.repr(ib if row is None else row),
             allowed=f"cold <= warm <= end <= end_release, dwords in 0..{len(words)}",
             do="pass a row of Program.ibs, or nothing",
         )

@@ -290,3 +290,16 @@ def test_a_store_that_the_last_replay_did_not_wait_for_ends_waits_of_the_next(ta
     assert rl.verify_words(plan, words, target, ib=(cold, warm, end, last)) == ()
     found = rl.verify_words(plan, edited, target, ib=row)
     assert any(finding.carried for finding in found)
+
+
+@pytest.mark.parametrize("given", [None, 7, 1.5, [None], ["a"], [0.5], [[]], "C0001000", object()])
+def test_what_are_no_words_and_no_entries_is_refused(given: Any) -> None:
+    """With a RedlineError that says what is allowed, never with what Python says of it."""
+    plan = _plan("gfx1201")
+    with pytest.raises(rl.EncodeError, match="ints of 32 bits") as caught:
+        rl.verify_words(plan, given, "gfx1201")
+    assert caught.value.code == "RL0508"
+    if given is not None:
+        with pytest.raises(rl.RecordError, match="cold <= warm <= end <= end_release"):
+            rl.verify_words(plan, plan.program.words, "gfx1201", ib=given)
+    assert rl.verify_words(plan, plan.program.words, "gfx1201", ib=plan.program.ibs[0]) == ()
