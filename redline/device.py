@@ -71,7 +71,6 @@ class DeviceBuffer:
         Raises ReplayBusy while a replay that uses the buffer is in flight, BindingError outside the buffer and for data
         of another type, HsaError when the buffer or its device is closed or the runtime's copy fails.
         """
-        self._check_idle("write")
         if isinstance(data, np.ndarray | np.generic):
             _check_dtype(data.dtype)
             payload = np.ascontiguousarray(data).tobytes()
@@ -81,8 +80,8 @@ class DeviceBuffer:
             seen, allowed = f"{type(data).__name__} {data!r}", "bytes, or a numpy array or scalar"
             raise _refused("RL0713", "DeviceBuffer.write", seen, allowed, "say the type: np.array(values, dtype)")
         self._check_range(offset, len(payload), 1)
-        self.uses.last = None
-        self._memory.write(payload, offset)
+        with self.uses.by_host("write"):
+            self._memory.write(payload, offset)
 
     def read(self, dtype: DTypeLike = np.uint8, offset: int = 0, count: int | None = None) -> NDArray[Any]:
         """Copy `count` items of `dtype` from byte `offset`; all that fit by default. An array of shape (count,).
@@ -90,19 +89,18 @@ class DeviceBuffer:
         Raises ReplayBusy while a replay that uses the buffer is in flight, BindingError outside the buffer and for a
         dtype without plain bytes, HsaError when the buffer or its device is closed or the runtime's copy fails.
         """
-        self._check_idle("read")
         size = _check_dtype(np.dtype(dtype)).itemsize
         items = max(0, self.nbytes - offset) // size if count is None and isinstance(offset, int) else count
         self._check_range(offset, items, size)
-        self.uses.last = None
-        return self._memory.read(dtype, offset, items)
+        with self.uses.by_host("read"):
+            return self._memory.read(dtype, offset, items)
 
     def close(self) -> None:
         """Free the memory.
 
         Raises ReplayBusy while an open replay uses it, HsaError when the runtime does not take it.
         """
-        self._check_idle("close")
+        self.uses.check_idle("close")
         if self.uses.open_replays:
             seen = f"open replays that use it: {self.uses.open_replays}"
             do = "close these replays first"
@@ -118,16 +116,6 @@ class DeviceBuffer:
 
     def __repr__(self) -> str:
         return f"<DeviceBuffer of {self.nbytes} bytes, {self.kind}, on {self.device.name}>"
-
-    def _check_idle(self, what: str) -> None:
-        if self.uses.busy:
-            raise ReplayBusy(
-                "RL1402",
-                where=f"DeviceBuffer.{what}",
-                seen="a replay that uses this buffer is in flight",
-                allowed="host access between replays",
-                do="call replay.wait(timeout=...) first",
-            )
 
     def _check_range(self, offset: object, count: object, size: int) -> None:
         whole = isinstance(offset, int) and isinstance(count, int)

@@ -75,7 +75,7 @@ CODES: dict[str, str] = {
     "RL0201": "a conflict that nothing orders",
     "RL0202": "fences at positions that are repeated, unordered or no positions",
     "RL0203": "an order that puts a launch before one that it is after=",
-    "RL0204": "a fence that acquires what is no class",
+    "RL0204": "what is no fence, or acquires a class that there is not, or twice",
     "RL0205": "fences that are not of this plan",
     "RL0301": "the target is not on the list",
     "RL0401": "the kernel asks for a user SGPR value that Redline does not supply",
@@ -146,6 +146,7 @@ CODES: dict[str, str] = {
     "RL1402": "host access while a replay is in flight",
     "RL1403": "closing memory that an open replay uses",
     "RL1404": "a submit whose memory another replay in flight uses",
+    "RL1405": "a submit during host access to its memory",
 }
 
 

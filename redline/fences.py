@@ -16,6 +16,7 @@ demand. `safety.py` checks the result without sharing any of this.
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -48,28 +49,21 @@ CLASS_BITS: Final = {"K": 1, "V": 2, "P": 4}
 _NAMES: Final = tuple(tuple(name for name, bit in CLASS_BITS.items() if bits & bit) for bits in range(8))
 
 
+#: Positions fit the int64 column, and no plan has as many launches.
+_MOST: Final = 1 << 31
+
+
 @dataclass(frozen=True, slots=True)
 class Fence:
     """What stands before position `at` of the emitted order: a drain, and behind it an acquire of the classes named.
 
-    Position 0 is the warm entry of replays back to back; only there an acquire may stand without a drain. Raises
-    HazardError for an `acquire` that is no tuple of classes.
+    Position 0 is the warm entry of replays back to back; only there an acquire may stand without a drain.
     """
 
     at: int
     acquire: tuple[str, ...] = ()
     drain: bool = True
     rule: str | None = None
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.acquire, tuple) or not set(self.acquire) <= CLASS_BITS.keys():
-            raise HazardError(
-                "RL0204",
-                where=f"Fence({self.at})",
-                seen=f"acquire={self.acquire!r}",
-                allowed=f"a tuple of the classes {', '.join(CLASS_BITS)}",
-                do='write Fence(1, ("K", "V")), or leave it out for a drain alone',
-            )
 
 
 class Fences:
@@ -79,13 +73,14 @@ class Fences:
     `exit_rule` say why the cold entry (drain, system acquire) and the release (drain, system release) stand there; ""
     leaves them out.
 
-    Raises HazardError for positions that are repeated, out of order or no positions, and for a fence that does nothing.
+    Raises HazardError for positions that are repeated, out of order or no positions, for a fence that does nothing, and
+    for what is no Fence of classes K, V and P, each once.
     """
 
     def __init__(
         self, inner: Iterable[Fence] = (), *, entry_rule: str = "cold-entry", exit_rule: str = "host-exit"
     ) -> None:
-        listed = tuple(inner)
+        listed = _checked(inner)
         _check_places(listed)
         self.entry_rule, self.exit_rule = entry_rule, exit_rule
         self.at = np.array([fence.at for fence in listed], np.int64)
@@ -104,7 +99,7 @@ class Fences:
 
     @cached_property
     def inner(self) -> tuple[Fence, ...]:
-        """The fences between launches, and at position 0 the warm entry. Raises HazardError for columns that are none."""
+        """The fences between launches, and at position 0 the warm entry."""
         rows = zip(self.at.tolist(), self.classes.tolist(), self.drains_at.tolist(), strict=True)
         return tuple(Fence(at, _NAMES[classes], drain, self.rules.get(at)) for at, classes, drain in rows)
 
@@ -131,9 +126,25 @@ class Fences:
         return self.inner, self.entry_rule, self.exit_rule
 
 
+def _checked(inner: Iterable[Fence]) -> tuple[Fence, ...]:
+    """What is a list of fences; a class that is named twice would be added up to another one."""
+    listed = tuple(inner) if isinstance(inner, Iterable) else (inner,)
+    for fence in listed:
+        named = fence.acquire if isinstance(fence, Fence) and isinstance(fence.acquire, tuple) else (fence,)
+        if not all(isinstance(name, str) and name in CLASS_BITS for name in named) or len(set(named)) < len(named):
+            raise HazardError(
+                "RL0204",
+                where="Fences",
+                seen=reprlib.repr(fence),
+                allowed=f"Fence(at, acquire), acquire a tuple of {', '.join(CLASS_BITS)}, each at most once",
+                do="name the caches to acquire behind the drain",
+            )
+    return listed
+
+
 def _check_places(inner: tuple[Fence, ...]) -> None:
     places = [fence.at for fence in inner]
-    whole = all(isinstance(at, int) and not isinstance(at, bool) and at >= 0 for at in places)
+    whole = all(isinstance(at, int) and not isinstance(at, bool) and 0 <= at < _MOST for at in places)
     idle = [fence.at for fence in inner if not fence.drain and (fence.at or not fence.acquire)]
     if not whole or places != sorted(set(places)) or idle:
         raise HazardError(

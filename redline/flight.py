@@ -8,7 +8,8 @@ written memory with it is in flight; nor may the host touch such memory. Knows c
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from .errors import NotRecorded, QueueFailed, ReplayBusy
@@ -19,7 +20,8 @@ _lock = threading.RLock()
 
 @dataclass(slots=True)
 class Uses:
-    """How many replays are open on a piece of memory, how many in flight read or write it, and who touched it last.
+    """How many replays are open on a piece of memory, how many in flight read or write it, how many threads of the host
+    do, and who touched it last.
 
     `last` is the `Flight` of a replay, or None for the host and for memory that nobody has touched.
     """
@@ -27,12 +29,37 @@ class Uses:
     open_replays: int = 0
     readers: int = 0
     writers: int = 0
+    hosts: int = 0
     last: object = None
 
     @property
     def busy(self) -> bool:
         """Whether a replay in flight touches the memory."""
         return bool(self.readers or self.writers)
+
+    def check_idle(self, what: str) -> None:
+        """Raise ReplayBusy while a replay in flight touches the memory."""
+        if self.busy:
+            raise ReplayBusy(
+                "RL1402",
+                where=f"DeviceBuffer.{what}",
+                seen="a replay that uses this buffer is in flight",
+                allowed="host access between replays",
+                do="call replay.wait(timeout=...) first",
+            )
+
+    @contextmanager
+    def by_host(self, what: str) -> Iterator[None]:
+        """A copy of the host's: no replay of this memory starts before its end, and the next one starts cold."""
+        with _lock:
+            self.check_idle(what)
+            self.hosts += 1
+            self.last = None
+        try:
+            yield
+        finally:
+            with _lock:
+                self.hosts -= 1
 
 
 class Flight:
@@ -89,6 +116,14 @@ class Flight:
                 seen="another replay in flight shares memory that one of them writes",
                 allowed="replays in flight together that share only what they read",
                 do="wait for the other replay first, or record both in one graph",
+            )
+        if any(uses.hosts for uses in self._all()):
+            raise ReplayBusy(
+                "RL1405",
+                where="Replay.submit",
+                seen="another thread is reading or writing memory of the replay",
+                allowed="submits before or after host access",
+                do="join that thread first",
             )
         again = self._again and all(uses.last is self for uses in self._all())
         self._in_flight = self._again = True

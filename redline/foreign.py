@@ -8,12 +8,14 @@ relocated dword may still be 0.
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterable, Iterator, Sequence
+from operator import index
 from typing import TYPE_CHECKING, Final
 
 from .encoders import family_for
 from .encoders.decode import decode
-from .errors import RecordError, UnsupportedTarget
+from .errors import EncodeError, RecordError, UnsupportedTarget
 from .safety import Finding, Step, check_steps
 
 if TYPE_CHECKING:
@@ -26,8 +28,13 @@ if TYPE_CHECKING:
 _REACHES: Final = {"K": "GLK_INV", "V": "GLV_INV", "P": "GL2_WB", "GL2_INV": "GL2_INV", "GL2_WB": "GL2_WB"}
 _BEHIND_GL1: Final = ("K", "V")
 
-#: Packets that neither order launches nor refresh a cache, whatever their fields.
-_PASSIVE: Final = ("NOP", "COPY_DATA")
+#: SEQ of an acquire that works on no cache before the one behind it: PARALLEL as drivers write it, and REVERSE.
+_OUTWARD_FIRST: Final = (0, 2)
+
+#: Fields that do not change what a packet waits for or stores to: addresses, data, pace.
+_FREE: Final = ("ADDR_LO", "ADDR_HI", "DATA_LO", "DATA_HI", "REFERENCE", "POLL_INTERVAL", "INT_CTXID")
+
+_ANY_VALUE: Final = 0xFFFFFFFF
 
 Entries = tuple[int, int, int, int]
 
@@ -48,7 +55,7 @@ def verify_words(
     Raises EncodeError for words that are no packets of the target, UnsupportedTarget when the plan is for another one,
     RecordError for entries outside the stream, UnsupportedKernel for a plan that recording would have refused.
     """
-    listed = [int(word) for word in words]
+    listed = _listed(words)
     if plan.target != target:
         raise UnsupportedTarget(
             "RL0301",
@@ -68,14 +75,35 @@ def verify_words(
     return (*reader.findings, *check_steps(plan, steps, reader.family.l2_kinds))
 
 
+def _listed(words: Iterable[int]) -> list[int]:
+    listed = _ints(words)
+    if listed is None:
+        raise EncodeError(
+            "RL0508",
+            where="verify_words(words=)",
+            seen=reprlib.repr(words),
+            allowed="ints of 32 bits",
+            do="pass the stream's dwords, as Program.words or Pm4Stream.words",
+        )
+    return listed
+
+
+def _ints(given: Iterable[int]) -> list[int] | None:
+    """Ints of any kind as Python's; None for what is no row of them."""
+    try:
+        return [index(item) for item in given]
+    except TypeError:
+        return None
+
+
 def _entries(words: Sequence[int], ib: Sequence[int] | None) -> Entries:
-    row = [int(at) for at in ib] if ib is not None else [0, 0, len(words), len(words)]
-    cold, warm, end, end_release = row if len(row) == 4 else (1, 0, 0, 0)
+    row = _ints(ib) if ib is not None else [0, 0, len(words), len(words)]
+    cold, warm, end, end_release = row if row is not None and len(row) == 4 else (1, 0, 0, 0)
     if not 0 <= cold <= warm <= end <= end_release <= len(words):
         raise RecordError(
             "RL0140",
             where="verify_words(ib=)",
-            seen=repr(row),
+            seen=reprlib.repr(ib if row is None else row),
             allowed=f"cold <= warm <= end <= end_release, dwords in 0..{len(words)}",
             do="pass a row of Program.ibs, or nothing",
         )
@@ -89,23 +117,28 @@ class _Reader:
         self.plan, self.family = plan, family_for(plan.target)
         self.flush_waits = self.family.partial_flush_is_trusted or gfx10_wait == "partial_flush"
         self.findings: list[Finding] = []
+        self.fence_words = _FenceWords()
+        self.pending: Command | None = None
 
     def replay(self, words: Sequence[int]) -> list[Step]:
         """The steps of one replay."""
         self.launched = 0
-        self.stored: dict[int, int] = {}  # fence words that this replay has zeroed, and the value last stored there
+        self.fence_words.next_replay()
         self.registers: dict[int, int] = {}
-        self.pending: Command | None = None
         steps: list[Step] = []
         for command in decode(words, self.family):
             steps += self._step(command)
+        if self.pending is not None:
+            self.fence_words.late(self.pending)
+            self.pending = None
         if self.launched != len(self.plan.order):
             self._strange(f"{self.launched} launches, not {len(self.plan.order)}")
         return steps
 
     def _step(self, command: Command) -> Iterator[Step]:
-        fields, pending = command.fields, self.pending
-        self.pending = None
+        pending, self.pending = self.pending, None
+        if pending is not None and command.name != "WAIT_REG_MEM":
+            self.fence_words.late(pending)
         if command.name == "SET_SH_REG":
             self.registers.update(command.registers)
         elif command.name in ("DISPATCH_DIRECT", "DISPATCH_INDIRECT"):
@@ -115,37 +148,55 @@ class _Reader:
                 yield Step("drain")
         elif command.name == "WRITE_DATA":
             if command.tail == (0,) and self._is("write_data", command):
-                self.stored[_address(fields)] = 0
+                self.fence_words.zero(_address(command.fields))
+            else:
+                self.fence_words.forget(_address(command.fields), len(command.tail))
+        elif command.name == "COPY_DATA":
+            self.fence_words.forget(command.fields["DST_HI"] << 32 | command.fields["DST_LO"], 2)
         elif command.name == "RELEASE_MEM":
-            self.pending = command if self._is("fence_release", command) else None
+            self._release(command)
         elif command.name == "WAIT_REG_MEM":
             yield from self._wait(command, pending)
         elif command.name == "ACQUIRE_MEM":
             yield from self._acquire(command)
-        elif command.name not in _PASSIVE:
+        elif command.name != "NOP":
             self._strange(f"{command.name} at dword {command.dword}")
 
     def _wait(self, command: Command, pending: Command | None) -> Iterator[Step]:
         """A drain, if only what the RELEASE_MEM directly before it stores can end the wait."""
-        if pending is None or not self._is("wait_memory", command):
+        if pending is None:
             return
-        address, value = _address(pending.fields), pending.fields["DATA_LO"]
-        wanted = (_address(command.fields), command.fields["REFERENCE"])
-        if wanted == (address, value) and value > self.stored.get(address, value):
+        stored = _address(pending.fields), pending.fields["DATA_LO"]
+        wanted = _address(command.fields), command.fields["REFERENCE"]
+        if self._is("wait_memory", command) and stored == wanted and self.fence_words.rises(*stored):
             yield Step("drain")
-        if address in self.stored:
-            self.stored[address] = max(self.stored[address], value)
+        else:
+            self.fence_words.late(pending)
+
+    def _release(self, command: Command) -> None:
+        self._check_bytes_kept(command)
+        if self._is("fence_release", command):
+            self.pending = command
+        else:
+            self.fence_words.late(command, understood=False)
 
     def _acquire(self, command: Command) -> Iterator[Step]:
         fields = command.fields
+        self._check_bytes_kept(command)
         if not _covers_everything(fields):
             return
-        gl1 = fields.get("GL1_INV", 1)
+        # Forward, K and V go before GL1 and GL2, and may fill again from what these still hold.
+        gl1 = fields.get("GL1_INV", 1) and fields["SEQ"] in _OUTWARD_FIRST
         reached = [name for name, field in _REACHES.items() if fields[field] and (gl1 or name not in _BEHIND_GL1)]
-        if "GL2_INV" in reached and "GL2_WB" not in reached:
-            where = f"ACQUIRE_MEM at dword {command.dword}"
-            self.findings.append(Finding("may lose bytes", "host", "host", f"{where}: GL2_INV without GL2_WB"))
         yield Step("acquire", caches=tuple(reached))
+
+    def _check_bytes_kept(self, command: Command) -> None:
+        fields = command.fields
+        wrong = ["GL2_DISCARD"] if fields["GL2_DISCARD"] else []
+        wrong += ["GL2_INV without GL2_WB"] if fields["GL2_INV"] and not fields["GL2_WB"] else []
+        if wrong:
+            where = f"{command.name} at dword {command.dword}"
+            self.findings.append(Finding("may lose bytes", "host", "host", f"{where}: {', '.join(wrong)}"))
 
     def _launch(self, command: Command) -> Iterator[Step]:
         at, self.launched = self.launched, self.launched + 1
@@ -161,13 +212,50 @@ class _Reader:
         self.findings.append(Finding("not this plan", "host", "host", what))
 
     def _is(self, form: str, command: Command) -> bool:
-        """Whether a packet does what ours of that form does: the same selectors, whatever address, data and pace."""
+        """Whether a packet does what ours of that form does: the same selectors, whatever address, data, pace and
+        caches.
+        """
         fields = {item.name: item for word in self.family.packet[command.name].words for item in word.fields}
+        ours = {name: fields[name].pack(value, form) for name, value in self.family.forms[form].values.items()}
         return all(
-            command.fields[name] == fields[name].unpack(fields[name].pack(value, form))
-            for name, value in self.family.forms[form].values.items()
-            if name != "POLL_INTERVAL"
+            value == fields[name].unpack(ours.get(name, 0))
+            for name, value in command.fields.items()
+            if name not in _FREE and not name.startswith("GL")
         )
+
+
+class _FenceWords:
+    """What each dword that gfx10 drains by can hold at most: a wait proves nothing unless it asks for more."""
+
+    def __init__(self) -> None:
+        self.most: dict[int, int] = {}  # of dwords that this replay has zeroed
+        self.behind: dict[int, int] = {}  # what a release that nobody waited for may still store
+
+    def next_replay(self) -> None:
+        self.most.clear()
+
+    def zero(self, address: int) -> None:
+        self.most[address] = self.behind.get(address, 0)
+
+    def rises(self, address: int, value: int) -> bool:
+        """Whether waiting for this value waits for the store of it; then the dword holds it."""
+        if value <= self.most.get(address, value):
+            return False
+        self.most[address] = value
+        return True
+
+    def late(self, command: Command, *, understood: bool = True) -> None:
+        """A release stores its value at any time from now on."""
+        address, value = _address(command.fields), command.fields["DATA_LO"] if understood else _ANY_VALUE
+        for at in (address,) if understood else (address, address + 4):
+            self.behind[at] = max(value, self.behind.get(at, 0))
+            if at in self.most:
+                self.most[at] = max(value, self.most[at])
+
+    def forget(self, address: int, dwords: int) -> None:
+        """Anything may stand in these dwords until they are zeroed."""
+        for at in [at for at in self.most if address <= at < address + 4 * dwords]:
+            del self.most[at]
 
 
 def _address(fields: dict[str, int]) -> int:
@@ -176,7 +264,9 @@ def _address(fields: dict[str, int]) -> int:
 
 def _covers_everything(fields: dict[str, int]) -> bool:
     """Whether an ACQUIRE_MEM reaches all addresses: base 0, the longest size, no range of its own."""
-    whole = fields["COHER_SIZE"] == 0xFFFFFFFF and fields["COHER_BASE_LO"] == fields["COHER_BASE_HI"] == 0
+    # MEC keeps 8 bits of the upper half, and with these the size covers every address below 2**48.
+    longest = fields["COHER_SIZE"] == 0xFFFFFFFF and fields["COHER_SIZE_HI"] & 0xFF == 0xFF
+    whole = longest and fields["COHER_BASE_LO"] == fields["COHER_BASE_HI"] == 0
     return whole and not any(fields.get(name) for name in ("GL2_RANGE", "GL1_RANGE"))
 
 

@@ -123,8 +123,7 @@ def lower(plan: Plan, fences: Fences, *, gfx10_wait: str = "fence", elide: bool 
     "partial_flush" is CS_PARTIAL_FLUSH, which old gfx10 microcode may not wait for.
     elide: leave out SET_SH_REG of what already stands.
     Raises RecordError for an unknown option, EncodeError for fences of another plan and when a limit is exceeded,
-    UnsupportedKernel and UnsupportedTarget for what recording would have refused, HazardError for fences that contradict
-    themselves.
+    UnsupportedKernel and UnsupportedTarget for what recording would have refused.
     """
     _check_fences(plan, fences)
     if gfx10_wait not in GFX10_WAITS:

@@ -201,7 +201,8 @@ class Replay:
     def submit(self) -> None:
         """Submit one replay and return.
 
-        Raises ReplayBusy while this replay, or another that shares written memory with it, is in flight; NotRecorded
+        Raises ReplayBusy while this replay, or another that shares written memory with it, is in flight, and while
+        another thread of the host reads or writes memory of it; NotRecorded
         while a slot has no value or when the replay is closed; QueueFailed when the device has stopped the queue;
         ReplayTimeout when the queue's ring stays full for a second; HsaError when the device is closed. Nothing was
         submitted then.

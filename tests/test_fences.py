@@ -289,3 +289,31 @@ def test_every_graph_of_few_launches(launches: int) -> None:
         assert judge(items) == "", items
         count += 1
     assert count == 32**launches
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        [Fence(1, ("K", "K"))],
+        [Fence(1, ("V", "V", "P"))],
+        [Fence(1, ("X",))],
+        [Fence(1, "KV")],  # type: ignore[arg-type]
+        [Fence(1, None)],  # type: ignore[arg-type]
+        [Fence(1, ([],))],  # type: ignore[arg-type]
+        [Fence(1), None],
+        [1],
+        None,
+        7,
+    ],
+)
+def test_what_is_no_list_of_fences_is_refused(given: Any) -> None:
+    """A class named twice was added up to another class: K and K were V."""
+    with pytest.raises(rl.HazardError, match="acquire a tuple of K, V, P, each at most once") as caught:
+        Fences(given)
+    assert caught.value.code == "RL0204"
+
+
+def test_a_position_beyond_every_plan_is_refused() -> None:
+    """10**30 does not fit the column."""
+    with pytest.raises(rl.HazardError, match="positions from 0 on"):
+        Fences([Fence(10**30)])

@@ -191,13 +191,6 @@ def test_recording_more_does_not_change_a_plan() -> None:
     assert plan.explain().count("level 0") == 1
 
 
-@pytest.mark.parametrize("acquire", ["KV", ("X",), ("v",), ["K"], None])
-def test_a_fence_acquires_classes_by_name(acquire: Any) -> None:
-    """A string would be taken apart, an unknown class would be lost."""
-    with pytest.raises(rl.HazardError, match=r"RL0204 Fence\(1\).*tuple of the classes K, V, P"):
-        rl.Fence(1, acquire)
-
-
 @pytest.mark.parametrize("fences", [rl.Fences([rl.Fence(9)]), rl.Fences([rl.Fence(0)]), [], None])
 def test_fences_of_another_plan_are_not_verified(fences: Any) -> None:
     """A fence that stands nowhere protects nothing."""

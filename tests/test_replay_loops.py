@@ -243,3 +243,28 @@ def test_loops_changed_no_word_of_single_replays(target: str, digest: str) -> No
         graph.launch(kernel, grid=1, block=1, args=args)
     assert graph.compile().program.digest[:16] == digest
     assert graph.compile(boundary="queue").program.digest[:16] != digest
+
+
+@pytest.mark.parametrize("access", ["write", "read"])
+def test_no_replay_starts_during_a_copy_of_the_host(access: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A replay between the check and the end of a copy would make the next one warm: old bytes, silently."""
+    graph = two_launches()
+    with rl.open("sim:gfx1201") as device:
+        bound = buffers(device, graph)
+        with device.instantiate(graph.compile(boundary="queue"), bound) as replay:
+            starts = _Starts(replay, monkeypatch)
+            replay.patch(a=1.0)
+            replay.run()
+            memory = bound["y"]
+            copy = getattr(memory._memory, access)
+
+            def meanwhile(*args: Any) -> Any:
+                with pytest.raises(rl.ReplayBusy, match="another thread is reading or writing") as caught:
+                    replay.submit()
+                assert caught.value.code == "RL1405"
+                return copy(*args)
+
+            monkeypatch.setattr(memory._memory, access, meanwhile)
+            memory.write(np.zeros(4, np.float32)) if access == "write" else memory.read()
+            replay.run()
+            assert starts.taken == ["cold", "cold"]

@@ -9,6 +9,7 @@ import pytest
 
 import redline as rl
 from redline.encoders import family_for
+from redline.encoders.decode import decode
 from tests.judges import judge_words
 from tests.random_plans import FIVE
 from tests.word_edits import (
@@ -192,3 +193,116 @@ def test_a_stream_of_other_launches_is_not_this_plan(target: str) -> None:
 def test_the_bits_of_the_edits_are_those_of_the_family() -> None:
     """K, V and GL1 in GCR_CNTL: bits 7, 8 and 9; gfx12 has no GL1."""
     assert [gcr_bits(target, "GLK_INV", "GLV_INV", "GL1_INV") for target in FIVE] == [0x380] * 4 + [0x180]
+
+
+def _fence_words(target: str, form: str, **values: int) -> list[int]:
+    return family_for(target).form(form, [0] if form == "write_data" else (), **values)
+
+
+def _again(target: str, value: int) -> Stream:
+    """A drain by a fence word; behind one of a larger value its wait ends before its store."""
+    stores = _fence_words(target, "fence_release", DATA_LO=value)
+    return [stores, _fence_words(target, "wait_memory", REFERENCE=value)]
+
+
+@pytest.mark.parametrize("target", GFX10)
+def test_a_store_that_nobody_waited_for_ends_later_waits(target: str) -> None:
+    """gfx10: a release whose value is larger may land before any later wait, also behind a zero; a copy may store
+    anything.
+    """
+    plan = _plan(target)
+    stream = _stream(plan)
+    (_, (release, _), _), (zero, *_) = drains(stream, target), where(stream, target, "WRITE_DATA")
+    nop = family_for(target).packet["NOP"].pack([0])
+    early = [_fence_words(target, "fence_release", DATA_LO=99), nop]
+    clock, copy = ([_fence_words(target, form)] for form in ("timestamp_bottom", "copy_data"))
+    for name, edited in {
+        "behind the zero": [*stream[: zero + 1], *early, *stream[zero + 1 :]],
+        "before the zero": [*stream[:zero], *early, *stream[zero:]],
+        "a wait that ends at once": [*stream[: zero + 1], *_again(target, 9), *_again(target, 8), *stream[zero:]],
+        "a clock": [*stream[:release], *clock, *stream[release:]],
+        "a clock before the zero": [*stream[:zero], *clock, *stream[zero:]],
+        "a copy": [*stream[:release], *copy, *stream[release:]],
+    }.items():
+        assert any("not ordered: #0 -> #1" in text for text in _found(plan, edited)), name
+    harmless = [*stream[:zero], *copy, *stream[zero:]]
+    assert _found(plan, harmless) == []
+
+
+@pytest.mark.parametrize("target", FIVE)
+def test_every_control_field_of_a_drain_counts(target: str) -> None:
+    """A drain with any other selector, in any field but address, data, pace and caches, is not believed."""
+    plan = _plan(target)
+    stream = _stream(plan)
+    _, (first, count), _ = drains(stream, target)
+    tried = 0
+    for at in range(first, first + count):
+        name = decode(stream[at], family_for(target))[0].name
+        for word, part in enumerate(family_for(target).packet[name].words, 1):
+            for field in part.fields:
+                if not field.name.startswith(("ADDR", "DATA_LO", "DATA_HI", "REFERENCE", "POLL", "INT_C", "GL")):
+                    edited = changed(stream, at, word, lambda value, low=field.low: value ^ 1 << low)  # type: ignore[misc]
+                    assert any("not ordered: #0 -> #1" in text for text in _found(plan, edited)), field.name
+                    tried += 1
+    assert tried >= (3 if target not in GFX10 else 12)
+
+
+@pytest.mark.parametrize("target", FIVE)
+def test_an_acquire_from_the_inside_out_or_of_too_few_addresses_covers_nothing(target: str) -> None:
+    """SEQ=FORWARD refreshes K and V from a GL1 and GL2 that are still old; COHER_SIZE_HI is half of the size."""
+    plan = _plan(target)
+    stream = _stream(plan)
+    _, inner, _ = where(stream, target, "ACQUIRE_MEM")
+    word = family_for(target).gcr
+    for sequence, found in (("FORWARD", 2), ("REVERSE", 0)):
+        edited = changed(stream, inner, GCR, lambda gcr, seq=sequence: gcr | word.pack(SEQ=seq))  # type: ignore[misc]
+        assert len(_found(plan, edited)) == found
+    assert len(_found(plan, changed(stream, inner, COHER_SIZE + 1, lambda _: 0x7F))) == 2
+    assert _found(plan, changed(stream, inner, COHER_SIZE + 1, lambda _: 0xFF)) == []
+
+
+@pytest.mark.parametrize("target", FIVE)
+def test_packets_that_may_lose_bytes_are_found(target: str) -> None:
+    """Memory model F16: GL2_DISCARD, and GL2_INV alone also over a range and in a RELEASE_MEM."""
+    plan = _plan(target)
+    stream = _stream(plan)
+    first, inner, _ = where(stream, target, "ACQUIRE_MEM")
+    word = family_for(target).gcr
+    ranged = cleared(stream, first, target, "GL2_WB")
+    edits = [
+        changed(stream, inner, GCR, lambda gcr: gcr | word.pack(GL2_DISCARD=1)),
+        changed(ranged, first, GCR, lambda gcr: gcr | word.pack(GL2_RANGE="RANGE")),
+        [*stream, _fence_words(target, "fence_release", GL2_INV=1)],
+    ]
+    for edited in edits:
+        assert any(text.startswith("may lose bytes") for text in _found(plan, edited))
+
+
+@pytest.mark.parametrize("target", GFX10)
+def test_a_store_that_the_last_replay_did_not_wait_for_ends_waits_of_the_next(target: str) -> None:
+    """gfx10, replays back to back: the zero at the start does not stop what is still to be stored."""
+    graph = rl.Graph()
+    x = graph.buffer("x", 4, role="inout")
+    for _ in range(2):
+        graph.launch(rl.Kernel.synthetic("k", target=target), grid=1, block=1, args=[rl.update(x)])
+    plan = graph.compile(boundary="queue")
+    cold, warm, end, last = plan.program.ibs[0].tolist()
+    words = plan.program.words.tolist()
+    late = _fence_words(target, "fence_release", DATA_LO=99)
+    edited, row = [*words[:end], *late, *words[end:]], (cold, warm, end + len(late), last + len(late))
+    assert rl.verify_words(plan, words, target, ib=(cold, warm, end, last)) == ()
+    found = rl.verify_words(plan, edited, target, ib=row)
+    assert any(finding.carried for finding in found)
+
+
+@pytest.mark.parametrize("given", [None, 7, 1.5, [None], ["a"], [0.5], [[]], "C0001000", object()])
+def test_what_are_no_words_and_no_entries_is_refused(given: Any) -> None:
+    """With a RedlineError that says what is allowed, never with what Python says of it."""
+    plan = _plan("gfx1201")
+    with pytest.raises(rl.EncodeError, match="ints of 32 bits") as caught:
+        rl.verify_words(plan, given, "gfx1201")
+    assert caught.value.code == "RL0508"
+    if given is not None:
+        with pytest.raises(rl.RecordError, match="cold <= warm <= end <= end_release"):
+            rl.verify_words(plan, plan.program.words, "gfx1201", ib=given)
+    assert rl.verify_words(plan, plan.program.words, "gfx1201", ib=plan.program.ibs[0]) == ()
