@@ -25,7 +25,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .accesses import CLASSES, KERNEL_CLASSES, kernarg_classes
-from .columns import column
 from .errors import HazardError
 from .sweep import READS_P, find_needs, find_spans, find_spans_among, stab_circle, stab_line
 
@@ -144,7 +143,7 @@ def derive(plan: Plan) -> Fences:
     if plan.fence_mode == "full":
         return full_fences(plan)
     a, loop = plan.accesses, plan.boundary == "queue"
-    order = column(plan, "order")
+    order = np.array(plan.order, np.int64)
     needs = find_needs(order, 1 + loop, a.starts, a.spans, a.does, a.after_starts, a.after, a.nodes)
     _check_order(order, needs[0], len(order) if loop else 0)
     drains = _loop_drains(needs[0]) if loop else _line_drains(needs[0])

@@ -12,14 +12,13 @@ import hashlib
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .accesses import Accesses
-from .columns import Column, Given
 from .errors import RecordError
 from .graph import Graph, Order
 from .hazards import Hazard, find_carried, find_hazards
@@ -69,8 +68,8 @@ class Plan:
     launches: tuple[Launch, ...]
     slots: tuple[Slot, ...]
     accesses: Accesses
-    levels: Column = Column()  # noqa: RUF009  a descriptor, one per class as it must be
-    order: Column = Column()  # noqa: RUF009
+    levels: tuple[int, ...]
+    order: tuple[int, ...]
 
     @staticmethod
     def of(
@@ -117,8 +116,8 @@ class Plan:
             launches=launches,
             slots=tuple(graph.slots[name] for name in sorted(graph.slots)),
             accesses=accesses,
-            levels=levels,
-            order=order,
+            levels=tuple(levels.tolist()),
+            order=tuple(order.tolist()),
         )
 
     @cached_property
@@ -236,11 +235,11 @@ def _check_option(name: str, value: str, allowed: Sequence[str]) -> None:
         )
 
 
-def _scheduled(accesses: Accesses, schedule: str, boundary: str) -> tuple[Given, NDArray[np.int64]]:
-    """Level of each launch, and the order. The recorded order does not ask for levels: they wait until someone does."""
-    if schedule == "record":
-        return partial(hazard_depths, accesses), np.arange(len(accesses.starts) - 1)
+def _scheduled(accesses: Accesses, schedule: str, boundary: str) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Level of each launch, and the order."""
     levels = hazard_depths(accesses)
+    if schedule == "record":
+        return levels, np.arange(len(levels))
     if boundary == "queue":
         levels = _shifted(accesses, levels)
     return levels, sort_by_level(levels)
