@@ -47,8 +47,8 @@ BOUNDARIES: Final = ("host", "queue", "other-queue")
 SCHEDULES: Final = ("levels", "record")
 FENCES: Final = ("minimal", "full")
 
-#: Launches that the rounds of `_shifted` may visit in all: each round is linear, and few graphs need a third one.
-_SHIFT_WORK: Final = 50_000_000
+#: Launches that the rounds of `_shifted` may visit in all, each round all of them; the fewest rounds that are tried.
+_SHIFT_WORK, _SHIFT_ROUNDS = 50_000_000, 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,7 +260,7 @@ def _shifted(accesses: Accesses, levels: NDArray[np.int32]) -> NDArray[np.int32]
     """
     a, deepest, shifted = accesses, int(levels.max()), levels
     at_least = np.zeros(len(levels), np.int32)
-    for _ in range(max(_SHIFT_WORK // len(levels), 64)):
+    for _ in range(max(_SHIFT_WORK // len(levels), _SHIFT_ROUNDS)):
         found = find_conflicts(shifted == 0, shifted == deepest, a.starts, a.spans, a.does, a.nodes)
         if not found.any():
             return shifted
