@@ -8,7 +8,7 @@ drain.
 
 Each launch that must wait is an interval of positions of which one must hold a drain; each launch that reads what
 another wrote is an interval of drains of which one must carry an acquire. One replay is a line, replays back to back
-are a circle, and on both the fewest points that serve all intervals are found exactly (`sweep.py`).
+are a circle, and on both the fewest points that serve all intervals are found exactly (`stabbing.py`).
 
 Knows caches by class, never a family's bits: `program.py` asks the family for those. Reasons are `reasons.py`'s, on
 demand. `safety.py` checks the result without sharing any of this.
@@ -26,7 +26,8 @@ from numpy.typing import NDArray
 
 from .accesses import CLASSES, KERNEL_CLASSES, kernarg_classes
 from .errors import HazardError
-from .sweep import READS_P, find_needs, find_spans, find_spans_among, stab_circle, stab_line
+from .stabbing import find_spans, find_spans_among, stab_circle, stab_line
+from .sweep import READS_P, find_needs
 
 if TYPE_CHECKING:
     from .plan import Plan

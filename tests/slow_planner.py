@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Levels, needs, drains and acquires of a plan by plain loops over all pairs of launches: the oracle of `sweep.py`.
+"""Levels, needs, drains and acquires of a plan by plain loops over all pairs of launches: the oracle of the sweeps.
 
 Works on sets of bytes, and shares no code with the planner but the data types. Slow on purpose: one glance must be
 enough to believe it.

@@ -11,17 +11,8 @@ import pytest
 
 import redline as rl
 from redline.fences import derive
-from redline.sweep import (
-    READS,
-    WRITES,
-    find_needs,
-    find_neighbours,
-    number_points,
-    plant,
-    reach,
-    stab_circle,
-    stab_line,
-)
+from redline.stabbing import stab_circle, stab_line
+from redline.sweep import READS, WRITES, find_needs, find_neighbours, number_points, plant, reach
 from tests.random_plans import random_graph
 from tests.slow_planner import SlowPlanner, fewest_on_circle
 
