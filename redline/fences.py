@@ -8,7 +8,7 @@ drain.
 
 Each launch that must wait is an interval of positions of which one must hold a drain; each launch that reads what
 another wrote is an interval of drains of which one must carry an acquire. One replay is a line, replays back to back
-are a circle, and on both the fewest points that serve all intervals are found exactly (`sweep.py`).
+are a circle, and on both the fewest points that serve all intervals are found exactly (`stabbing.py`).
 
 Knows caches by class, never a family's bits: `program.py` asks the family for those. Reasons are `reasons.py`'s, on
 demand. `safety.py` checks the result without sharing any of this.
@@ -26,9 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .accesses import CLASSES, KERNEL_CLASSES, kernarg_classes
-from .columns import column
 from .errors import HazardError
-from .sweep import READS_P, find_needs, find_spans, find_spans_among, stab_circle, stab_line
+from .stabbing import find_spans, find_spans_among, stab_circle, stab_line
+from .sweep import READS_P, find_needs
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -166,7 +166,7 @@ def derive(plan: Plan) -> Fences:
     if plan.fence_mode == "full":
         return full_fences(plan)
     a, loop = plan.accesses, plan.boundary == "queue"
-    order = column(plan, "order")
+    order = np.array(plan.order, np.int64)
     needs = find_needs(order, 1 + loop, a.starts, a.spans, a.does, a.after_starts, a.after, a.nodes)
     _check_order(order, needs[0], len(order) if loop else 0)
     drains = _loop_drains(needs[0]) if loop else _line_drains(needs[0])

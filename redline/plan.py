@@ -12,14 +12,13 @@ import hashlib
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .accesses import Accesses
-from .columns import Column, Given
 from .errors import RecordError
 from .graph import Graph, Order
 from .hazards import Hazard, find_carried, find_hazards
@@ -48,8 +47,8 @@ BOUNDARIES: Final = ("host", "queue", "other-queue")
 SCHEDULES: Final = ("levels", "record")
 FENCES: Final = ("minimal", "full")
 
-#: Launches that the rounds of `_shifted` may visit in all: each round is linear, and few graphs need a third one.
-_SHIFT_WORK: Final = 50_000_000
+#: Launches that the rounds of `_shifted` may visit in all, each round all of them; the fewest rounds that are tried.
+_SHIFT_WORK, _SHIFT_ROUNDS = 50_000_000, 64
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -69,8 +68,8 @@ class Plan:
     launches: tuple[Launch, ...]
     slots: tuple[Slot, ...]
     accesses: Accesses
-    levels: Column = Column()  # noqa: RUF009  a descriptor, one per class as it must be
-    order: Column = Column()  # noqa: RUF009
+    levels: tuple[int, ...]
+    order: tuple[int, ...]
 
     @staticmethod
     def of(
@@ -118,8 +117,8 @@ class Plan:
             launches=launches,
             slots=tuple(graph.slots[name] for name in sorted(graph.slots)),
             accesses=accesses,
-            levels=levels,
-            order=order,
+            levels=tuple(levels.tolist()),
+            order=tuple(order.tolist()),
         )
 
     @cached_property
@@ -244,11 +243,11 @@ def _check_option(name: str, value: str, allowed: Sequence[str]) -> None:
         )
 
 
-def _scheduled(accesses: Accesses, schedule: str, boundary: str) -> tuple[Given, NDArray[np.int64]]:
-    """Level of each launch, and the order. The recorded order does not ask for levels: they wait until someone does."""
-    if schedule == "record":
-        return partial(hazard_depths, accesses), np.arange(len(accesses.starts) - 1)
+def _scheduled(accesses: Accesses, schedule: str, boundary: str) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Level of each launch, and the order."""
     levels = hazard_depths(accesses)
+    if schedule == "record":
+        return levels, np.arange(len(levels))
     if boundary == "queue":
         levels = _shifted(accesses, levels)
     return levels, sort_by_level(levels)
@@ -269,7 +268,7 @@ def _shifted(accesses: Accesses, levels: NDArray[np.int32]) -> NDArray[np.int32]
     """
     a, deepest, shifted = accesses, int(levels.max()), levels
     at_least = np.zeros(len(levels), np.int32)
-    for _ in range(max(_SHIFT_WORK // len(levels), 64)):
+    for _ in range(max(_SHIFT_WORK // len(levels), _SHIFT_ROUNDS)):
         found = find_conflicts(shifted == 0, shifted == deepest, a.starts, a.spans, a.does, a.nodes)
         if not found.any():
             return shifted

@@ -58,8 +58,8 @@ def weaker(fences: Fences) -> Iterator[Fences]:
 def judge(items: list[Node]) -> str:
     """ "" when the graph's fences are safe, irredundant and as cheap as any; else what is wrong."""
     for schedule in ("levels", "record"):
-        plan = build(items).compile(schedule=schedule)
-        fences = plan.fences
+        plan = Plan.of(build(items), schedule=schedule)
+        fences = derive(plan)
         if rl.verify(plan, fences):
             return f"{schedule}: not safe"
         if not all(rl.verify(plan, fewer) for fewer in weaker(fences)):

@@ -11,7 +11,7 @@ from itertools import combinations
 
 import redline as rl
 from redline.fences import Fences
-from redline.launch import INDIRECT
+from redline.launch import INDIRECT, Touch
 
 Place = tuple[int, int]  # (replay, position in the order)
 
@@ -42,7 +42,7 @@ def _host_is_safe(plan: rl.Plan, fences: Fences, fence: dict[int, rl.Fence], pla
         for touch in launch.touches:
             root = plan.buffers[plan.buffers[touch.buffer].root]
             if not touch.writes and root.role in ("in", "inout") and not fences.entry_rule:
-                shown = all(any(c in f.acquire for f in before) for c in _classes_of(launch, touch))
+                shown = all(any(c in f.acquire for f in before) for c in classes_of(launch, touch))
                 if root.kind in _CACHED_IN_L2 or not shown:
                     return False
             if touch.writes and root.role in ("out", "inout") and not fences.exit_rule:
@@ -56,12 +56,12 @@ def _host_is_safe(plan: rl.Plan, fences: Fences, fence: dict[int, rl.Fence], pla
     return True
 
 
-def _overwritten(plan: rl.Plan, later: list[Place], touch: object) -> bool:
+def _overwritten(plan: rl.Plan, later: list[Place], touch: Touch) -> bool:
     """Whether later launches write all these bytes again: then it is their drain that the host waits for."""
-    left = _bytes(plan, touch)
+    left = bytes_of(plan, touch)
     for _, at in later:
         for other in plan.launches[plan.order[at]].touches:
-            left -= _bytes(plan, other) if other.writes else set()
+            left -= bytes_of(plan, other) if other.writes else set()
     return not left
 
 
@@ -90,15 +90,15 @@ def _gaps(fence: dict[int, rl.Fence], until: Place) -> Iterator[tuple[Place, rl.
                 yield (replay, at), fence[at]
 
 
-def _bytes(plan: rl.Plan, touch: object) -> set[tuple[int, int]]:
-    buffer = plan.buffers[touch.buffer]  # type: ignore[attr-defined]
-    start, stop = touch.start, touch.stop  # type: ignore[attr-defined]
-    return {(buffer.root, buffer.root_offset + at) for at in range(start, stop)}
+def bytes_of(plan: rl.Plan, touch: Touch) -> set[tuple[int, int]]:
+    """The bytes of an access as (memory, offset): aliases name the same ones."""
+    buffer = plan.buffers[touch.buffer]
+    return {(buffer.root, buffer.root_offset + at) for at in range(touch.start, touch.stop)}
 
 
 def conflict(plan: rl.Plan, a: rl.Launch, b: rl.Launch) -> bool:
     """Whether one of the launches writes a byte that the other touches."""
-    return any((x.writes or y.writes) and _bytes(plan, x) & _bytes(plan, y) for x in a.touches for y in b.touches)
+    return any((x.writes or y.writes) and bytes_of(plan, x) & bytes_of(plan, y) for x in a.touches for y in b.touches)
 
 
 def _classes(plan: rl.Plan, a: rl.Launch, b: rl.Launch) -> set[str]:
@@ -106,14 +106,14 @@ def _classes(plan: rl.Plan, a: rl.Launch, b: rl.Launch) -> set[str]:
     found: set[str] = set()
     for x in a.touches:
         for y in b.touches:
-            if x.writes and not y.writes and _bytes(plan, x) & _bytes(plan, y):
-                found |= _classes_of(b, y)
+            if x.writes and not y.writes and bytes_of(plan, x) & bytes_of(plan, y):
+                found |= classes_of(b, y)
     return found
 
 
-def _classes_of(launch: rl.Launch, touch: object) -> set[str]:
+def classes_of(launch: rl.Launch, touch: Touch) -> set[str]:
     """The classes through which a launch reads an access, from its kernel's certificate."""
-    certificate, argument = launch.kernel.certificate, touch.argument  # type: ignore[attr-defined]
+    certificate, argument = launch.kernel.certificate, touch.argument
     if argument == INDIRECT:
         return {"P"} if launch.indirect is not None and launch.indirect.past_l2 else set()
     if certificate is None or argument is None:
@@ -154,7 +154,7 @@ def _sees_others(plan: rl.Plan, launch: rl.Launch, fence: dict[int, rl.Fence], a
         if plan.order.index(other.index) < at
         for t in other.touches
         if t.writes
-        for spot in _bytes(plan, t)
+        for spot in bytes_of(plan, t)
     }
     before = [f for place, f in sorted(fence.items()) if place <= at]
     while before and not before[0].drain:
@@ -162,8 +162,8 @@ def _sees_others(plan: rl.Plan, launch: rl.Launch, fence: dict[int, rl.Fence], a
     if outside and not before:
         return False
     for touch in outside:
-        if not touch.writes and _bytes(plan, touch) - written:
-            needed = _classes_of(launch, touch)
+        if not touch.writes and bytes_of(plan, touch) - written:
+            needed = classes_of(launch, touch)
             if any(all(name not in f.acquire for f in before) for name in needed):
                 return False
     return True

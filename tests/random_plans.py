@@ -44,32 +44,43 @@ def _kernel(pointers: int, scalars: int, certificate: rl.Certificate | None, tar
     return replace(kernel, certificate=certificate)
 
 
-def random_graph(random: Random, target: str = "gfx1201", kinds: tuple[str, ...] = KINDS) -> rl.Graph:
-    """One to five launches over three tiny buffers, an alias and workgroup counts."""
+def random_graph(
+    random: Random,
+    target: str = "gfx1201",
+    kinds: tuple[str, ...] = KINDS,
+    *,
+    launches: int = 5,
+    nbytes: int = BYTES,
+    longest: int = BYTES,
+) -> rl.Graph:
+    """One to `launches` launches over three tiny buffers of `nbytes`, an alias and workgroup counts.
+
+    Ranges have at most `longest` bytes, the three dwords of counts aside.
+    """
     graph = rl.Graph()
     made = [
-        graph.buffer(f"m{i}", BYTES, role=random.choice(ROLES), kind=random.choice(kinds))  # type: ignore[arg-type]
+        graph.buffer(f"m{i}", nbytes, role=random.choice(ROLES), kind=random.choice(kinds))  # type: ignore[arg-type]
         for i in range(3)
     ]
-    made.append(graph.buffer("alias", 2, alias_of=made[random.randrange(3)][1:4]))
+    made.append(graph.buffer("alias", nbytes // 2, alias_of=made[random.randrange(3)][1:nbytes]))
     counts = graph.buffer("counts", 12, role=random.choice(ROLES), kind=random.choice(kinds))  # type: ignore[arg-type]
     made.append(counts)
-    launches: list[rl.Launch] = []
-    for _ in range(random.randrange(1, 6)):
-        args: list[Any] = [_access(random, graph, random.choice(made)) for _ in range(random.randrange(3))]
+    recorded: list[rl.Launch] = []
+    for _ in range(random.randrange(1, launches + 1)):
+        args: list[Any] = [_access(random, graph, random.choice(made), longest) for _ in range(random.randrange(3))]
         slots = int(random.random() < 0.3)
         kernel = _kernel(len(args), slots, random.choice(CERTIFICATES), target)
         args += [rl.slot("s", "i4", default=0)] * slots
-        extra = [_access(random, graph, random.choice(made))] if random.random() < 0.2 else []
-        after = [random.choice(launches)] if launches and random.random() < 0.2 else []
+        extra = [_access(random, graph, random.choice(made), longest)] if random.random() < 0.2 else []
+        after = [random.choice(recorded)] if recorded and random.random() < 0.2 else []
         grid: Any = rl.read(counts) if random.random() < 0.2 else 1
-        launches.append(graph.launch(kernel, grid=grid, block=1, args=args, accesses=extra, after=after))
+        recorded.append(graph.launch(kernel, grid=grid, block=1, args=args, accesses=extra, after=after))
     return graph
 
 
-def _access(random: Random, graph: rl.Graph, buffer: Any) -> Any:
+def _access(random: Random, graph: rl.Graph, buffer: Any, longest: int) -> Any:
     start = random.randrange(buffer.nbytes)
-    view = buffer[start : random.randrange(start, buffer.nbytes) + 1]
+    view = buffer[start : random.randrange(start, min(start + longest, buffer.nbytes)) + 1]
     only_read = graph.buffers[buffer.root].role == "in"
     return rl.read(view) if only_read else random.choice((rl.read, rl.write, rl.update))(view)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Levels, needs, drains and acquires of a plan by plain loops over all pairs of launches: the oracle of `sweep.py`.
+"""Levels, needs, drains and acquires of a plan by plain loops over all pairs of launches: the oracle of the sweeps.
 
 Works on sets of bytes, and shares no code with the planner but the data types. Slow on purpose: one glance must be
 enough to believe it.
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 import redline as rl
-from redline.launch import INDIRECT
+from tests.pairwise import bytes_of, classes_of
 
 Interval = tuple[int, int]
 Byte = tuple[int, int]
@@ -27,10 +27,9 @@ class SlowPlanner:
         self.reads_through: list[dict[str, set[Byte]]] = [{c: set() for c in "KVP"} for _ in plan.launches]
         for launch in plan.launches:
             for touch in launch.touches:
-                buffer = plan.buffers[touch.buffer]
-                bytes_ = {(buffer.root, buffer.root_offset + at) for at in range(touch.start, touch.stop)}
+                bytes_ = bytes_of(plan, touch)
                 (self.writes if touch.writes else self.reads)[launch.index].update(bytes_)
-                for name in () if touch.writes else caches(launch, touch.argument):
+                for name in () if touch.writes else classes_of(launch, touch):
                     self.reads_through[launch.index][name] |= bytes_
 
     def conflict(self, a: int, b: int) -> bool:
@@ -128,19 +127,6 @@ def _latest(intervals: Iterable[Interval], places: Sequence[int]) -> list[int]:
         if not any(low <= at <= high for at in chosen):
             chosen.append(max(at for at in places if low <= at <= high))
     return chosen
-
-
-def caches(launch: rl.Launch, argument: int | None) -> set[str]:
-    """What a launch reads an argument through, as its kernel's certificate says; both caches where it says nothing."""
-    if launch.indirect is not None and argument == INDIRECT:
-        return {"P"} if launch.indirect.past_l2 else set()
-    certificate = launch.kernel.certificate
-    if certificate is None or argument is None:
-        return {"K", "V"}
-    if argument in certificate.l2_args:
-        return set()
-    scalar = certificate.reads == "scalar_or_unknown" or argument in certificate.scalar_args
-    return {"K", "V"} if certificate.reads != "vmem_only" and scalar else {"V"}
 
 
 def fewest_on_circle(intervals: Sequence[Interval], points: int, forced: int) -> int:

@@ -20,7 +20,13 @@ SOURCES = sorted(
     for folder in ("redline", "radiowave", "fuzz", "bench", "tests", "examples")
     for file in (ROOT / folder).rglob("*.py")
 )
-NOPYTHON = {"redline/encoders/emit.py", "redline/sweep.py", "redline/hsa/publish.py", "redline/sim/fma.py"}
+NOPYTHON = {
+    "redline/encoders/emit.py",
+    "redline/hsa/publish.py",
+    "redline/sim/fma.py",
+    "redline/stabbing.py",
+    "redline/sweep.py",
+}
 PLANNER = {
     *(
         "graph",
@@ -64,10 +70,23 @@ LAYERS = [
     ("redline/fences.py", {"program", "safety", "replay", "device", "hsa", "sim", "cli", "encoders"}),
     (
         "redline/safety.py",
-        {"fences", "sweep", "accesses", "hazards", "program", "replay", "device", "hsa", "sim", "cli", "encoders"},
+        {
+            "fences",
+            "sweep",
+            "stabbing",
+            "accesses",
+            "hazards",
+            "program",
+            "replay",
+            "device",
+            "hsa",
+            "sim",
+            "cli",
+            "encoders",
+        },
     ),
     ("redline/reasons.py", {"program", "safety", "replay", "device", "hsa", "sim", "cli", "encoders"}),
-    ("redline/foreign.py", {"fences", "sweep", "program", "replay", "device", "hsa", "sim", "cli"}),
+    ("redline/foreign.py", {"fences", "sweep", "stabbing", "program", "replay", "device", "hsa", "sim", "cli"}),
     ("redline/program.py", {"replay", "device", "hsa", "sim", "cli"}),
     ("redline/replay.py", {"sim", "cli", "demo"}),
 ]

@@ -11,19 +11,9 @@ import pytest
 
 import redline as rl
 from redline.fences import derive
-from redline.ranges import Buffer
-from redline.sweep import (
-    READS,
-    WRITES,
-    find_needs,
-    find_neighbours,
-    number_points,
-    plant,
-    reach,
-    stab_circle,
-    stab_line,
-)
-from tests.graphs import READERS
+from redline.stabbing import stab_circle, stab_line
+from redline.sweep import READS, WRITES, find_needs, find_neighbours, number_points, plant, reach
+from tests.random_plans import random_graph
 from tests.slow_planner import SlowPlanner, fewest_on_circle
 
 pytestmark = pytest.mark.nopython
@@ -33,27 +23,9 @@ GRAPHS = 500
 BOUNDARIES = ("host", "queue", "other-queue")
 
 
-def random_graph(draw: random.Random) -> rl.Graph:
-    """Up to 14 launches over three memories, one of them seen through an alias too, with slots and `after=`."""
-    graph = rl.Graph()
-    memories: list[Buffer] = [graph.buffer(f"m{i}", 24, role=draw.choice(["inout", "internal"])) for i in range(3)]
-    memories.append(graph.buffer("alias", 16, alias_of=memories[0][8:24]))
-    longest = draw.choice([2, 6, 24])
-    launches: list[rl.Launch] = []
-    for _ in range(draw.randint(1, 14)):
-        pointers, slots = draw.randint(0, 3), draw.random() < 0.1
-        args: list[object] = []
-        for _ in range(pointers):
-            memory = draw.choice(memories)
-            start = draw.randrange(memory.nbytes)
-            stop = draw.randint(start + 1, min(start + longest, memory.nbytes))
-            args.append(draw.choice([rl.read, rl.write, rl.update])(memory[start:stop]))
-        args += [rl.slot("token", "u4")] if slots else []
-        certificate = READERS[draw.choice(sorted(READERS))]
-        kernel = rl.Kernel.synthetic("k", pointers=pointers, scalars=(4,) * slots, certificate=certificate)
-        after = [launch for launch in launches if draw.random() < 0.05]
-        launches.append(graph.launch(kernel, grid=1, block=1, args=args, after=after))
-    return graph
+def _graph(draw: random.Random) -> rl.Graph:
+    """Up to 14 launches, whose ranges are short, middling or long: trees of many leaves, and of one."""
+    return random_graph(draw, launches=14, nbytes=24, longest=draw.choice([2, 6, 24]))
 
 
 @pytest.mark.parametrize("schedule", ["levels", "record"])
@@ -64,7 +36,7 @@ def test_columns_equal_those_of_plain_loops(boundary: str, schedule: str) -> Non
     """
     draw = random.Random(f"{boundary} {schedule}")
     for _ in range(GRAPHS):
-        plan = rl.Plan.of(random_graph(draw), boundary=boundary, schedule=schedule)
+        plan = rl.Plan.of(_graph(draw), boundary=boundary, schedule=schedule)
         slow, a = SlowPlanner(plan), plan.accesses
         assert list(plan.levels) == slow.levels
         assert list(plan.order) == slow.order
@@ -108,7 +80,7 @@ def test_chains_of_neighbours_join_every_conflict() -> None:
     """
     draw = random.Random("neighbours")
     for _ in range(GRAPHS):
-        plan = rl.Plan.of(random_graph(draw))
+        plan = rl.Plan.of(_graph(draw))
         slow, a = SlowPlanner(plan), plan.accesses
         pairs = [*map(tuple, find_neighbours(a.starts, a.low, a.high, a.does, len(a.cuts)).tolist())]
         assert len(set(pairs)) == len(pairs)
