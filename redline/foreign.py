@@ -25,7 +25,14 @@ if TYPE_CHECKING:
     from .plan import Plan
 
 #: GCR_CNTL fields that make an acquire reach a cache, beside GL1 where the family has one.
-_REACHES: Final = {"K": "GLK_INV", "V": "GLV_INV", "P": "GL2_WB", "GL2_INV": "GL2_INV", "GL2_WB": "GL2_WB"}
+_REACHES: Final = {
+    "I": "GLI_INV",
+    "K": "GLK_INV",
+    "V": "GLV_INV",
+    "P": "GL2_WB",
+    "GL2_INV": "GL2_INV",
+    "GL2_WB": "GL2_WB",
+}
 _BEHIND_GL1: Final = ("K", "V")
 
 #: SEQ of an acquire that works on no cache before the one behind it: PARALLEL as drivers write it, and REVERSE.
@@ -125,6 +132,7 @@ class _Reader:
         self.launched = 0
         self.fence_words.next_replay()
         self.registers: dict[int, int] = {}
+        self.fresh: set[int] = set()  # registers written since the last launch
         steps: list[Step] = []
         for command in decode(words, self.family):
             steps += self._step(command)
@@ -141,6 +149,7 @@ class _Reader:
             self.fence_words.late(pending)
         if command.name == "SET_SH_REG":
             self.registers.update(command.registers)
+            self.fresh.update(command.registers)
         elif command.name in ("DISPATCH_DIRECT", "DISPATCH_INDIRECT"):
             yield from self._launch(command)
         elif command.name == "EVENT_WRITE":
@@ -187,7 +196,8 @@ class _Reader:
             return
         # Forward, K and V go before GL1 and GL2, and may fill again from what these still hold.
         gl1 = fields.get("GL1_INV", 1) and fields["SEQ"] in _OUTWARD_FIRST
-        reached = [name for name, field in _REACHES.items() if fields[field] and (gl1 or name not in _BEHIND_GL1)]
+        # 1 is all of a cache; GLI_INV knows ranges too.
+        reached = [name for name, field in _REACHES.items() if fields[field] == 1 and (gl1 or name not in _BEHIND_GL1)]
         yield Step("acquire", caches=tuple(reached))
 
     def _check_bytes_kept(self, command: Command) -> None:
@@ -203,7 +213,12 @@ class _Reader:
         if at >= len(self.plan.order):
             return
         launch = self.plan.launches[self.plan.order[at]]
-        wrong = list(_differences(self.family, launch, self.registers, command))
+        before = self.plan.launches[self.plan.order[at - 1]] if at else None
+        wrong = [
+            *_differences(self.family, launch, self.registers, command),
+            *_stale(self.family, launch, before, self.fresh),
+        ]
+        self.fresh.clear()
         if wrong:
             self._strange(f"the launch at dword {command.dword} is not {launch}: {'; '.join(wrong)}")
         yield Step("launch", at)
@@ -280,14 +295,37 @@ def _differences(family: FamilyTable, launch: Launch, registers: dict[int, int],
         return
     offset = {name: register.offset for name, register in family.register.items()}
     threads = [registers.get(offset["COMPUTE_NUM_THREAD_X"] + i) for i in range(3)]
-    resources = [registers.get(offset["COMPUTE_PGM_RSRC1"]), registers.get(offset["COMPUTE_PGM_RSRC2"])]
+    resources = [registers.get(offset[f"COMPUTE_PGM_RSRC{i}"]) for i in (1, 2, 3)]
+    user = range(offset["COMPUTE_USER_DATA_0"], offset["COMPUTE_USER_DATA_0"] + int(row["user_count"]))
+    program = (offset["COMPUTE_PGM_LO"], offset["COMPUTE_PGM_LO"] + 1)
+    for at in (*program, offset["COMPUTE_RESOURCE_LIMITS"], *user):
+        if at not in registers:
+            yield f"{family.register_at[at].name} is never set"
     dims = list(command.words[1:4]) if launch.indirect is None else row["dims"].tolist()
     initiator = command.words[-1]
     for name, seen, wanted in (
         ("block", threads, row["threads"].tolist()),
         ("grid", dims, row["dims"].tolist()),
         ("initiator", initiator, int(row["initiator"])),
-        ("RSRC1 and RSRC2", resources, [int(row["rsrc1"]), int(row["rsrc2"])]),
+        ("RSRC1 to RSRC3", resources, [int(row[f"rsrc{i}"]) for i in (1, 2, 3)]),
     ):
         if seen != wanted:
             yield f"{name} {seen}, not {wanted}"
+
+
+def _stale(family: FamilyTable, launch: Launch, before: Launch | None, fresh: set[int]) -> Iterator[str]:
+    """Registers that still hold what the launch before it had: addresses are not looked at, but must be written
+    anew.
+    """
+    if before is None:
+        return
+    offset = {name: register.offset for name, register in family.register.items()}
+    if launch.kernel != before.kernel and not {offset["COMPUTE_PGM_LO"], offset["COMPUTE_PGM_LO"] + 1} & fresh:
+        yield f"runs the code of {before}"
+    row = family.dispatch_operation(
+        launch.kernel.words(str(launch), launch.dynamic_lds), launch.encoded_size, launch.block
+    )
+    arguments = offset["COMPUTE_USER_DATA_0"] + int(row["kernarg_at"])
+    same = (launch.kernarg, launch.pointers, launch.slots) == (before.kernarg, before.pointers, before.slots)
+    if launch.kernel.words("", 0).takes_kernarg and not same and arguments not in fresh:
+        yield f"reads the arguments of {before}"

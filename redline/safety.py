@@ -97,7 +97,7 @@ class Step:
 
 #: What an acquire or release may reach: two caches in front of GL2, and GL2's own invalidation and write-back.
 #: P, what the command processor reads past GL2, is reached by the write-back.
-_CACHES: Final = ("K", "V", "P", "GL2_INV", "GL2_WB")
+_CACHES: Final = ("I", "K", "V", "P", "GL2_INV", "GL2_WB")
 
 #: Kinds of memory that GL2 may hold on some family.
 _IN_L2: Final = ("device", "host", "fine")
@@ -251,17 +251,32 @@ class _Walk:
             yield Finding("ordered but not visible", "host", launch.index, what, cache="GL2_INV", **place)
 
     def _arguments(self, time: int, launch: Launch) -> Iterator[Finding]:
-        """Patched arguments lie in the kernarg pool, which is never in L2, so they need K and V and no drain."""
-        if self.patched < 0 or not launch.slots:
-            return
+        """Code and arguments are the host's: all of them before the first replay, patched arguments before each.
+
+        Arguments lie in the kernarg pool, which is never in L2, so patched ones need K and V and no drain.
+        """
         certified = launch.kernel.certificate
         narrow = certified is not None and not certified.kernarg_vector_loads
-        for cache in ("K",) if narrow else ("K", "V"):
-            if not any(self.patched < at < time for at in self.acquires[cache]):
-                what = f"patched arguments through {cache}"
-                yield Finding("ordered but not visible", "host", launch.index, what, cache=cache)
+        caches = ("K",) if narrow else ("K", "V")
+        if self.between < 0:
+            arguments = [(cache, "its arguments") for cache in caches if launch.kernarg]
+            for cache, what in (("I", "its code"), *arguments):
+                if not self._visible(self.host, time, cache):
+                    text = f"{what} through {cache}"
+                    yield Finding("ordered but not visible", "host", launch.index, text, cache=cache)
+        elif launch.slots:
+            for cache in caches:
+                if not any(self.patched < at < time for at in self.acquires[cache]):
+                    what = f"patched arguments through {cache}"
+                    yield Finding("ordered but not visible", "host", launch.index, what, cache=cache)
 
     def _host_reads(self, time: int) -> Iterator[Finding]:
+        """Whoever observes the end may free or rewrite anything: every launch has ended by then, and what the host
+        reads has been written back.
+        """
+        for index in np.flatnonzero(self.launched >= 0).tolist():
+            if not self._drained(int(self.launched[index]), time):
+                yield Finding("not ordered", index, "host", "the submission ends before the launch does")
         for memory in self._outside("out", "inout"):
             for last in np.unique(memory.written[memory.written >= 0]).tolist():
                 step = self.steps[last]
@@ -270,9 +285,7 @@ class _Walk:
                 start, stop = memory.place(slice(None), last, "RAW")
                 name, who = self.plan.buffers[memory.root].name, self.plan.order[step.at]
                 place: _Place = {"buffer": name, "start": start, "stop": stop, "carried": False}
-                if not self._drained(last, time):
-                    yield Finding("not ordered", who, "host", f"{name} is touched by the host", **place)
-                elif memory.in_l2 and not self._visible(last, time, "GL2_WB"):
+                if self._drained(last, time) and memory.in_l2 and not self._visible(last, time, "GL2_WB"):
                     what = f"host reads {name}[{start}:{stop}], which may be in L2 only"
                     yield Finding("ordered but not visible", who, "host", what, cache="GL2_WB", **place)
 

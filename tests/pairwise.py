@@ -34,17 +34,14 @@ def _host_is_safe(plan: rl.Plan, fences: Fences, fence: dict[int, rl.Fence], pla
     """The host is a launch before the entry that writes each in and inout buffer, and one behind the exit that reads
     each out and inout buffer. The cold entry and the release serve it; without them the fences must.
     """
+    if not fences.entry_rule:
+        return False  # nothing else invalidates the instruction cache, and code is the host's
     for at, place in enumerate(places):
         launch = plan.launches[plan.order[place[1]]]
-        before = [f for _, f in _gaps(fence, place)]
-        while before and not before[0].drain:
-            before.pop(0)
+        if not fences.exit_rule and not any(p > place and f.drain for p, f in _gaps(fence, places[-1])):
+            return False  # whoever observes the end may free or rewrite anything
         for touch in launch.touches:
             root = plan.buffers[plan.buffers[touch.buffer].root]
-            if not touch.writes and root.role in ("in", "inout") and not fences.entry_rule:
-                shown = all(any(c in f.acquire for f in before) for c in classes_of(launch, touch))
-                if root.kind in _CACHED_IN_L2 or not shown:
-                    return False
             if touch.writes and root.role in ("out", "inout") and not fences.exit_rule:
                 behind = [f for p, f in _gaps(fence, places[-1]) if p > place]
                 while behind and not behind[0].drain:
