@@ -188,3 +188,16 @@ def test_recording_more_does_not_change_a_plan() -> None:
     graph.buffer("later", 4)
     assert (plan.fingerprint, len(plan.launches)) == before
     assert plan.explain().count("level 0") == 1
+
+
+def test_a_pair_is_explained_whatever_its_order_and_never_by_way_of_itself() -> None:
+    """One index without the other is refused; a launch and itself meet from replay to replay or not at all."""
+    items = [Node(writes=((0, 0, 1),)), Node(reads=((0, 0, 1),), writes=((1, 0, 1),))]
+    plan = build(items).compile(boundary="queue")
+    assert plan.explain(1, 0) == plan.explain(0, 1)
+    assert plan.explain(0, 1).count("in the replay before") == 1
+    assert "#1 n1 writes m1[0:1] written by #1 n1 in the replay before (WAW)" in plan.explain(1, 1)
+    assert "by way of" not in plan.explain(1, 1)
+    for pair in ((1, None), (None, 1), (0, 2), (0, True)):
+        with pytest.raises(rl.RecordError, match=r"RL0138 Plan\.explain: .* two recorded indices in 0\.\.1"):
+            plan.explain(*pair)
