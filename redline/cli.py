@@ -224,6 +224,9 @@ def _bench(arguments: argparse.Namespace) -> int:
 def _explain(arguments: argparse.Namespace) -> int:
     if ":" in arguments.graph:
         return cli_plan.explain(arguments)
+    if arguments.launch or arguments.json or arguments.boundary or arguments.schedule or arguments.fences:
+        print(f"redline: {arguments.graph!r} is no FILE.py:NAME; launches and options go with a graph", file=sys.stderr)
+        return USAGE
     code = arguments.graph.upper()
     known = {**CODES, **radiowave_errors.CODES}
     if code not in known:

@@ -31,15 +31,13 @@ def explain(plan: Plan, *, json: bool = False) -> str | dict[str, Any]:
     return _plan_json(plan) if json else "\n".join(_lines(plan))
 
 
-def explain_pair(plan: Plan, first: int, second: int | None, *, json: bool = False) -> str | dict[str, Any]:
+def explain_pair(plan: Plan, first: int | None, second: int | None, *, json: bool = False) -> str | dict[str, Any]:
     """Why two launches are ordered and visible to one another, or why they need not be."""
-    _check_pair(plan, first, second)
-    assert second is not None
-    early, late = sorted((first, second))
+    early, late = sorted((_checked(plan, first), _checked(plan, second)))
     a, b = plan.launches[early], plan.launches[late]
     direct = [hazard for hazard in plan.hazards if (hazard.first, hazard.second) == (early, late)]
     carried = [h for h in plan.carried if {h.first, h.second} == {early, late}]
-    chain = [] if direct or early in b.after else _chain(plan, early, late)
+    chain = [] if direct or early == late or early in b.after else _chain(plan, early, late)
     if json:
         return {
             "schema": SCHEMA,
@@ -51,18 +49,16 @@ def explain_pair(plan: Plan, first: int, second: int | None, *, json: bool = Fal
     return "\n".join(_pair_lines(plan, a, b, [*direct, *carried], chain))
 
 
-def _check_pair(plan: Plan, first: object, second: object) -> None:
-    for index in (first, second):
-        if index is None:
-            index = f"launch {first} alone"
-        if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < len(plan.launches):
-            raise RecordError(
-                "RL0138",
-                where="Plan.explain",
-                seen=repr(index),
-                allowed=f"two recorded indices in 0..{len(plan.launches) - 1}",
-                do="give the index that the launch was recorded with",
-            )
+def _checked(plan: Plan, index: int | None) -> int:
+    if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < len(plan.launches):
+        raise RecordError(
+            "RL0138",
+            where="Plan.explain",
+            seen=repr(index),
+            allowed=f"two recorded indices in 0..{len(plan.launches) - 1}",
+            do="give the index that the launch was recorded with",
+        )
+    return index
 
 
 def _pair_lines(plan: Plan, a: Launch, b: Launch, found: Sequence[Hazard], chain: Sequence[int]) -> Iterator[str]:
@@ -70,8 +66,7 @@ def _pair_lines(plan: Plan, a: Launch, b: Launch, found: Sequence[Hazard], chain
     if a.index in b.after:
         yield f"  ordered: {b} was recorded with after=[{a}]; after= makes nothing visible"
     for hazard in found:
-        again = ", from one replay to the next" if hazard.carried else ""
-        yield f"  ordered: {_because(plan, hazard)}{again}"
+        yield f"  ordered: {_because(plan, hazard)}"
         for name in hazard.reads:
             yield f"    visible: an acquire of {name} lies behind the drain and before the read"
         if not hazard.reads:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from .encoders.aql import header
+from .errors import RecordError
 from .sweep import WRITES
 
 if TYPE_CHECKING:
@@ -26,9 +27,20 @@ _SCOPES: Final = ("NONE", "AGENT", "SYSTEM")
 def aql_headers(plan: Plan, fences: Fences) -> tuple[int, ...]:
     """The 16-bit header of each launch, in emitted order, for a replay from a cold start on one queue.
 
+    Raises RecordError for a plan with workgroup counts in memory: an AQL packet holds its grid.
+
     hsa.h: the barrier bit waits for every earlier packet of the queue; scopes are applied before and after the
     dispatch.
     """
+    for launch in plan.launches:
+        if launch.indirect is not None:
+            raise RecordError(
+                "RL0144",
+                where=f"aql_headers, {launch} ({launch.site})",
+                seen="workgroup counts in memory",
+                allowed="grids that are known when the plan is made: an AQL packet holds its grid",
+                do="lower the plan to PM4",
+            )
     before = {fence.at: fence for fence in fences.inner if fence.at}
     releases = _releases(plan)
     headers = []

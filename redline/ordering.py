@@ -86,13 +86,13 @@ def unordered_pairs(
 ) -> tuple[UnorderedPair, ...]:
     """Every conflicting pair that no chain of `after=` orders, largest overlap first."""
     a = accesses
-    neighbours = _unordered(a, find_neighbours(a.starts, a.low, a.high, a.does, len(a.cuts)))
-    if not neighbours:
+    wanted = _unordered(a, find_neighbours(a.starts, a.low, a.high, a.does, len(a.cuts)))
+    if not wanted:
         return ()
-    overlaps = _overlaps(accesses)
-    wanted = _unordered(accesses, np.array(sorted(overlaps))) if overlaps else neighbours
-    if not overlaps:
-        overlaps = _neighbours(accesses, len(launches))
+    if overlaps := _overlaps(a):
+        wanted = _unordered(a, np.array(sorted(overlaps)))
+    else:
+        overlaps = _neighbours(a, len(launches))
     made = [_pair(pair, overlaps[pair], accesses, launches, buffers) for pair in wanted]
     return tuple(sorted(made, key=lambda pair: (-pair.nbytes, pair.first, pair.second)))
 

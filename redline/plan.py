@@ -176,7 +176,8 @@ class Plan:
         """
         from .explain import explain, explain_pair
 
-        return explain(self, json=json) if first is None else explain_pair(self, first, second, json=json)
+        whole = first is None and second is None
+        return explain(self, json=json) if whole else explain_pair(self, first, second, json=json)
 
     def stats(self) -> dict[str, Any]:
         """Launches, drains, acquires, dwords, beside those of fences="full" and of a boundary per dependent launch.

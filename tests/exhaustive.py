@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import combinations, combinations_with_replacement, product
+from itertools import combinations, combinations_with_replacement, islice, product
 from math import comb
 from random import Random
 from unittest.mock import patch
@@ -73,18 +73,19 @@ def judge(items: list[Node]) -> str:
 FAMILIES = ((1, 3, True), (2, 3, True), (3, 3, True), (4, 2, False))
 
 
-def small_graphs(launches: int, ranges: int, *, after: bool) -> Iterator[list[Node]]:
+def small_graphs(launches: int, ranges: int, *, after: bool, first: int = 0, step: int = 1) -> Iterator[list[Node]]:
     """All graphs of that many launches over that many ranges, up to renaming of ranges.
 
     A range is a column: what each launch does to it, nothing, read, write or both, as base-4 digits. Renaming permutes
-    columns, so a graph is a multiset of columns; and for each pair of launches, whether `after=` joins them.
+    columns, so a graph is a multiset of columns; and for each pair of launches, whether `after=` joins them. A slice
+    begins at `first` and takes every `step`th; the others are not made.
     """
     pairs = list(combinations(range(launches), 2))
     masks = range(1 << len(pairs)) if after else (0,)
-    for columns in combinations_with_replacement(range(4**launches), ranges):
-        for mask in masks:
-            edges = [pair for bit, pair in enumerate(pairs) if mask >> bit & 1]
-            yield small_graph(launches, columns, edges)
+    every = product(combinations_with_replacement(range(4**launches), ranges), masks)
+    for columns, mask in islice(every, first, None, step):
+        edges = [pair for bit, pair in enumerate(pairs) if mask >> bit & 1]
+        yield small_graph(launches, columns, edges)
 
 
 def count_small_graphs(launches: int, ranges: int, *, after: bool) -> int:

@@ -105,6 +105,8 @@ def test_explain_a_plan_and_a_pair(file: str, capsys: pytest.CaptureFixture[str]
         (["explain", "{}:graph", "0"], "not two launches"),
         (["explain", "{}:graph", "a", "b"], "not two launches"),
         (["explain", "{}:nothing"], "it has graph"),
+        (["explain", "RL0201", "0", "1"], "launches and options go with a graph"),
+        (["explain", "RL0201", "--boundary", "queue"], "launches and options go with a graph"),
     ],
 )
 def test_what_names_no_graph_is_usage(

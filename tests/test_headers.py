@@ -32,6 +32,16 @@ def test_headers_are_the_fences(items: list[Node]) -> None:
     assert (fields[0]["BARRIER"], fields[0]["ACQUIRE"]) == (1, SYSTEM)
 
 
+def test_counts_in_memory_have_no_aql_packet() -> None:
+    """Refused with the launch, instead of a header for a grid that nobody knows."""
+    graph = rl.Graph()
+    counts = graph.buffer("counts", 12)
+    graph.launch(rl.Kernel.synthetic("k", pointers=0), grid=rl.read(counts), block=64)
+    plan = graph.compile()
+    with pytest.raises(rl.RecordError, match=r"RL0144 aql_headers, #0 k"):
+        aql_headers(plan, plan.fences)
+
+
 def test_release_scopes_follow_who_reads() -> None:
     """Case 26: system for the last writer of what the host reads, agent for what launches read, none for others."""
     graph = rl.Graph()

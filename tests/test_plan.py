@@ -224,3 +224,16 @@ def test_a_pair_is_two_recorded_indices(pair: Any) -> None:
     """One alone, one too many, or a label."""
     with pytest.raises(rl.RecordError, match="RL0138"):
         build([Node(), Node()]).compile().explain(*pair)
+
+
+def test_a_pair_is_explained_whatever_its_order_and_never_by_way_of_itself() -> None:
+    """One index without the other is refused; a launch and itself meet from replay to replay or not at all."""
+    items = [Node(writes=((0, 0, 1),)), Node(reads=((0, 0, 1),), writes=((1, 0, 1),))]
+    plan = build(items).compile(boundary="queue")
+    assert plan.explain(1, 0) == plan.explain(0, 1)
+    assert plan.explain(0, 1).count("in the replay before") == 1
+    assert "#1 n1 writes m1[0:1] written by #1 n1 in the replay before (WAW)" in plan.explain(1, 1)
+    assert "by way of" not in plan.explain(1, 1)
+    for pair in ((1, None), (None, 1), (0, 2), (0, True)):
+        with pytest.raises(rl.RecordError, match=r"RL0138 Plan\.explain: .* two recorded indices in 0\.\.1"):
+            plan.explain(*pair)

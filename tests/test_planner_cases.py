@@ -152,15 +152,13 @@ def test_case_28_a_pool_that_is_full_changes_no_plan(device: rl.Device, monkeypa
 
 
 def test_case_34_memory_is_the_sum_of_its_parts_and_linear() -> None:
-    """Case 34: what a plan costs before it is made real; 100 piecewise plans cost 100 times one."""
+    """Case 34: what a plan costs before it is made real: the parts have names, and grow with the launches."""
     graph = two_launches(count=1024)
     found = graph.compile().memory()
     parts = {name: size for name, size in found.items() if name not in ("bytes", "signals")}
     assert set(parts) == {"kernarg_bytes", "ib_bytes", "fence_word_bytes", "buffer_bytes", "scratch_bytes"}
     assert found["bytes"] == sum(parts.values())
     assert (found["buffer_bytes"], found["scratch_bytes"], found["signals"]) == (4096, 0, 1)
-    pieces = [_shape("chain", 5).memory() for _ in range(100)]
-    assert sum(piece["bytes"] for piece in pieces) == 100 * pieces[0]["bytes"]
     sizes = [_shape("chain", count).memory()["bytes"] for count in (50, 100, 150)]
     assert sizes[2] - sizes[1] == pytest.approx(sizes[1] - sizes[0], rel=0.02)
 

@@ -10,7 +10,6 @@ import redline as rl
 from redline.encoders.decode import read
 from redline.encoders.emit import apply_relocs
 from redline.encoders.lint import lint
-from redline.kernels import DEMO_TARGETS
 
 Words = list[int]
 
@@ -48,9 +47,9 @@ def _words(plan: rl.Plan) -> Words:
     ids=lambda row: f"{row[0]}{'-carried' * row[1]}{'-slot' * row[2]}",
 )
 def streams(request: pytest.FixtureRequest) -> list[tuple[str, Words]]:
-    """(target, words) of one plan on each demo target."""
+    """(target, words) of one plan on a target of each family, which is what the linter's tables know."""
     boundary, carried, slot = request.param
-    return [(t, _words(_plan(t, boundary, carried=carried, slot=slot))) for t in DEMO_TARGETS]
+    return [(t, _words(_plan(t, boundary, carried=carried, slot=slot))) for t in ("gfx1010", "gfx1100", "gfx1201")]
 
 
 def test_whole_streams_are_clean(streams: list[tuple[str, Words]]) -> None:

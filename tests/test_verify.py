@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import redline as rl
-from redline import sweep
+from redline import stabbing, sweep
 from redline.fences import Fence, Fences, derive
 from redline.plan import Plan
 from tests.graphs import Node, build
@@ -48,8 +48,9 @@ def test_verify_runs_without_the_derivation(monkeypatch: pytest.MonkeyPatch) -> 
         raise AssertionError("verify asked the derivation")
 
     monkeypatch.setattr("redline.fences.derive", refuse)
-    patched = [name for name, value in vars(sweep).items() if callable(value) and not inspect.isclass(value)]
-    homes = ("sweep", "fences", "plan", "ordering")
+    compiled = {**vars(sweep), **vars(stabbing)}
+    patched = [name for name, value in compiled.items() if callable(value) and not inspect.isclass(value)]
+    homes = ("sweep", "stabbing", "fences", "plan", "ordering")
     for name in patched:
         for home in homes:
             monkeypatch.setattr(f"redline.{home}.{name}", refuse, raising=False)
