@@ -91,8 +91,8 @@ def test_case_17_entry_and_slots_hold_past_any_size(layers: int) -> None:
     assert not (offsets % 64).any()
     if layers == 28:
         assert rl.verify_words(plan, program.words, plan.target) == ()
-        (first, *_) = rl.verify(plan, Fences(plan.fences.inner, entry_rule=""))
-        assert (first.first, first.second, first.cache) == ("host", 0, "GL2_INV")
+        found = rl.verify(plan, Fences(plan.fences.inner, entry_rule=""))
+        assert ("host", 0, "GL2_INV", "pos") in {(f.first, f.second, f.cache, f.buffer) for f in found}
 
 
 @pytest.mark.parametrize("target", ["gfx1030", "gfx1100", "gfx1201"])
@@ -123,8 +123,8 @@ def test_case_26_a_host_reader_needs_the_release() -> None:
             _launch(graph, rl.write(x))
         plan = graph.compile()
         found = rl.verify(plan, Fences(plan.fences.inner, exit_rule=""))
-        unordered = [f for f in found if f.kind == "not ordered"]
-        assert len(unordered) == len(expected)
+        # Whoever observes the end may free memory: the last launch has to have ended, whatever the role.
+        assert [(f.first, f.second) for f in found if f.kind == "not ordered"] == [(1, "host")]
         stream = plan.program.words.tolist()
         stream[-1] &= ~0x8000  # the drain stays, GL2_WB goes
         words = [str(f) for f in rl.verify_words(plan, stream, plan.target)]
