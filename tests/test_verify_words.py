@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -311,3 +312,24 @@ def test_what_are_no_words_and_no_entries_is_refused(given: Any) -> None:
         with pytest.raises(rl.RecordError, match="cold <= warm <= end <= end_release"):
             rl.verify_words(plan, plan.program.words, "gfx1201", ib=given)
     assert rl.verify_words(plan, plan.program.words, "gfx1201", ib=plan.program.ibs[0]) == ()
+
+
+@pytest.mark.parametrize("target", FIVE)
+def test_every_register_that_a_launch_needs_is_set_for_it(target: str) -> None:
+    """Without any one SET_SH_REG a launch would run with another block, code, arguments, or with what was left."""
+    graph = rl.Graph()
+    x, y = graph.buffer("x", 64), graph.buffer("y", 64, role="out")
+    first, second = (rl.Kernel.synthetic(name, pointers=2, target=target) for name in ("first", "second"))
+    second = replace(second, rsrc1=second.rsrc1 | 1, entry_offset=512)
+    graph.launch(first, grid=1, block=64, args=[rl.write(x), rl.read(x)])
+    graph.launch(second, grid=2, block=32, args=[rl.write(y), rl.read(x)])
+    graph.launch(second, grid=2, block=32, args=[rl.write(y[32:64]), rl.read(x)])
+    plan = graph.compile()
+    stream = _stream(plan)
+    assert _found(plan, stream) == []
+    places = where(stream, target, "SET_SH_REG")
+    assert len(places) > 8
+    for at in places:
+        found = _found(plan, without(stream, at))
+        assert found
+        assert found[0].startswith("not this plan"), (at, stream[at])
