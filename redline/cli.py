@@ -47,7 +47,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         **cli_words.COMMANDS,
     }[arguments.command]
     try:
-        return run(arguments)
+        code = run(arguments)
+        if sys.stdout is not None:
+            sys.stdout.flush()  # here, where a full disk can still be reported
+        return code
     except (RedlineError, radiowave_errors.RadiowaveError) as error:
         return _complain(error, _EXIT_CODES.get(error.code, MISMATCH))
     except KeyboardInterrupt:
