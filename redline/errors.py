@@ -73,6 +73,7 @@ CODES: dict[str, str] = {
     "RL0142": "a conditional or loop node",
     "RL0143": "not a plan",
     "RL0144": "workgroup counts in memory for a packet that holds its grid",
+    "RL0145": "a synthetic kernel of arguments that no kernel has",
     "RL0201": "a conflict that nothing orders",
     "RL0202": "fences at positions that are repeated, unordered or no positions",
     "RL0203": "an order that puts a launch before one that it is after=",

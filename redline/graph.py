@@ -170,7 +170,8 @@ class Graph:
 
     def lint(self) -> tuple[UnorderedPair, ...]:
         """Conflicting launches that no chain of `after=` orders, largest overlap first: what an explicit graph must
-        not have. Raises nothing, and gives the same for either order.
+        not have. Raises nothing, and gives the same for either order. Of very many accesses to the same bytes (beyond
+        two million pairs) only neighbouring ones are listed.
         """
         return unordered_pairs(self.accesses(), self.launches, self.buffers)
 

@@ -31,6 +31,9 @@ POINTER_KINDS: Final = frozenset({"global_buffer"})
 VALUE_KINDS: Final = frozenset({"by_value"})
 POINTER_BYTES: Final = 8
 
+#: Arguments of one kind that a synthetic kernel may have.
+MOST_ARGUMENTS: Final = 4096
+
 #: Slots of the kernarg arena begin at multiples of this, so no kernel may ask for more.
 KERNARG_SLOT_BYTES: Final = 64
 
@@ -204,8 +207,9 @@ class Kernel:
         """A kernel without code, for planning and encoding: `pointers` 8-byte arguments, then `scalars` sizes in bytes.
 
         It can be recorded, planned and lowered, never instantiated. `wave` is 32 or 64 lanes. Raises RecordError for
-        another wave size, UnsupportedTarget for a target outside the list.
+        another wave size and for arguments that no kernel has, UnsupportedTarget for a target outside the list.
         """
+        _check_synthetic(name, pointers, scalars)
         arguments, offset = [], 0
         for index in range(pointers):
             arguments.append(Argument(f"p{index}", offset, 8, "global_buffer"))
@@ -244,6 +248,22 @@ class Kernel:
             arguments=tuple(arguments),
             code_sha256=hashlib.sha256(f"synthetic {name}".encode()).hexdigest(),
             certificate=certificate,
+        )
+
+
+def _check_synthetic(name: object, pointers: object, scalars: object) -> None:
+    """At most what a kernarg segment could hold: a typing error must not allocate until memory is gone."""
+    counts = isinstance(pointers, int) and not isinstance(pointers, bool) and 0 <= pointers <= MOST_ARGUMENTS
+    sizes = (
+        isinstance(scalars, tuple) and len(scalars) <= MOST_ARGUMENTS and all(size in (1, 2, 4, 8) for size in scalars)
+    )
+    if not counts or not sizes:
+        raise RecordError(
+            "RL0145",
+            where=f"Kernel.synthetic({name!r})",
+            seen=f"pointers={pointers!r}, scalars={scalars!r}",
+            allowed=f"0..{MOST_ARGUMENTS} pointers, and as many scalars of 1, 2, 4 or 8 bytes",
+            do="give a count, and a tuple of sizes",
         )
 
 

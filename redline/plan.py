@@ -164,7 +164,7 @@ class Plan:
         """Conflicting launches that no chain of `after=` orders, largest overlap first.
 
         Never any in a plan of order="explicit", which would not compile; in one of order="record", what that order
-        decides and explicit order would have to say.
+        decides and explicit order would have to say. Bounded as in `Graph.lint`.
         """
         return unordered_pairs(self.accesses, self.launches, self.buffers)
 

@@ -334,3 +334,20 @@ def test_buffers_that_no_column_can_number_are_refused() -> None:
     for access in (rl.write(last), rl.read(last)):
         graph.launch(kernel, grid=1, block=1, args=[access])
     assert graph.compile().fences.drains == 1
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"pointers": -1},
+        {"pointers": 10**30},
+        {"pointers": None},
+        {"pointers": True},
+        {"scalars": (3,)},
+        {"scalars": [4]},
+    ],
+)
+def test_a_synthetic_kernel_has_arguments_of_a_kernel(asked: dict[str, Any]) -> None:
+    """A number that is none must not fill the memory."""
+    with pytest.raises(rl.RecordError, match=r"RL0145 Kernel\.synthetic\('k'\)"):
+        rl.Kernel.synthetic("k", **asked)
