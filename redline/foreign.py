@@ -320,7 +320,8 @@ def _stale(family: FamilyTable, launch: Launch, before: Launch | None, fresh: se
     if before is None:
         return
     offset = {name: register.offset for name, register in family.register.items()}
-    if launch.kernel != before.kernel and not {offset["COMPUTE_PGM_LO"], offset["COMPUTE_PGM_LO"] + 1} & fresh:
+    # PGM_LO holds bits 39 to 8 of an entry, so two kernels less than 1 TiB apart differ in it.
+    if launch.kernel != before.kernel and offset["COMPUTE_PGM_LO"] not in fresh:
         yield f"runs the code of {before}"
     row = family.dispatch_operation(
         launch.kernel.words(str(launch), launch.dynamic_lds), launch.encoded_size, launch.block

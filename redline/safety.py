@@ -266,7 +266,8 @@ class _Walk:
                     yield Finding("ordered but not visible", "host", launch.index, text, cache=cache)
         elif launch.slots:
             for cache in caches:
-                if not any(self.patched < at < time for at in self.acquires[cache]):
+                acquires = self.acquires[cache]
+                if bisect_left(acquires, time) <= bisect_right(acquires, self.patched):
                     what = f"patched arguments through {cache}"
                     yield Finding("ordered but not visible", "host", launch.index, what, cache=cache)
 
@@ -280,14 +281,14 @@ class _Walk:
         for memory in self._outside("out", "inout"):
             for last in np.unique(memory.written[memory.written >= 0]).tolist():
                 step = self.steps[last]
-                if step.at < 0:
+                shown = not memory.in_l2 or self._visible(last, time, "GL2_WB")
+                if step.at < 0 or shown or not self._drained(last, time):
                     continue
                 start, stop = memory.place(slice(None), last, "RAW")
                 name, who = self.plan.buffers[memory.root].name, self.plan.order[step.at]
                 place: _Place = {"buffer": name, "start": start, "stop": stop, "carried": False}
-                if self._drained(last, time) and memory.in_l2 and not self._visible(last, time, "GL2_WB"):
-                    what = f"host reads {name}[{start}:{stop}], which may be in L2 only"
-                    yield Finding("ordered but not visible", who, "host", what, cache="GL2_WB", **place)
+                what = f"host reads {name}[{start}:{stop}], which may be in L2 only"
+                yield Finding("ordered but not visible", who, "host", what, cache="GL2_WB", **place)
 
     def _drained(self, first: int, second: int) -> bool:
         return bisect_left(self.drains, second) > bisect_right(self.drains, first)
