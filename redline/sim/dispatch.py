@@ -12,6 +12,7 @@ on gfx10.1, gfx10.3, gfx11.0, gfx11.5 and gfx12.0.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -38,6 +39,7 @@ class Dispatch:
         0,
     )  # PARTIAL part: work-items of the last workgroup, if PARTIAL_TG_EN
     ordinal: int = 0  # how many dispatches its queue ran before it; for messages
+    counts_va: int = 0  # where `dims` were read by DISPATCH_INDIRECT; 0: they stood in the packet
 
     @property
     def wave(self) -> int:
@@ -71,10 +73,59 @@ class Dispatch:
 
 
 class Backend(Protocol):
-    """Executes dispatches. Looks at `cancelled` in every step and raises `Cancelled` once it is set."""
+    """Executes dispatches, and decides when they end and who sees what they wrote.
+
+    A back end that runs each dispatch to its end before the next packet is `InOrder`; another may keep dispatches
+    undrained and caches stale, as hardware may.
+    """
+
+    def begin(self, memory: Memory) -> None:
+        """An indirect buffer or an AQL dispatch starts: what the host wrote before its doorbell is in memory."""
 
     def dispatch(self, dispatch: Dispatch, memory: Memory, cancelled: threading.Event) -> None:
-        """Run to completion, or raise a `DeviceFault`."""
+        """Start it, or raise a `DeviceFault`. Looks at `cancelled` in every step and raises `Cancelled` once it is
+        set. A zero among `dims` starts nothing.
+        """
+
+    def drain(self) -> None:
+        """Return when every dispatch so far has ended: CS_PARTIAL_FLUSH, an AQL barrier bit."""
+
+    def acquire(self, gcr: int, *, whole: bool) -> None:
+        """Do what GCR_CNTL says, for all addresses (`whole`) or for fewer."""
+
+    def at_end_of_pipe(self, gcr: int, write: Callable[[], None]) -> None:
+        """Call `write` once every dispatch so far has ended and GCR_CNTL's write-backs are done."""
+
+    def advance(self) -> bool:
+        """A wait does not hold yet: let one more thing happen. False when nothing is pending."""
+
+    def counts(self, memory: Memory, address: int) -> bytes:
+        """The 12 bytes that the packet processor sees at `address`."""
 
     def close(self) -> None:
         """Give back what the back end holds. Called once, when no queue runs any more."""
+
+
+class InOrder:
+    """A back end whose dispatches end before the next packet is read, with nothing cached."""
+
+    def begin(self, memory: Memory) -> None:
+        """Memory is read when it is needed."""
+
+    def drain(self) -> None:
+        """Nothing runs."""
+
+    def acquire(self, gcr: int, *, whole: bool) -> None:
+        """Nothing is cached."""
+
+    def at_end_of_pipe(self, gcr: int, write: Callable[[], None]) -> None:
+        """The end of the pipe is now."""
+        write()
+
+    def advance(self) -> bool:
+        """Nothing is pending: only others can end a wait."""
+        return False
+
+    def counts(self, memory: Memory, address: int) -> bytes:
+        """What memory holds."""
+        return memory.bytes_at(address, 12)

@@ -37,7 +37,7 @@ class DispatchRegisters:
         """Unset all of them: what another user of the hardware queue may do between two buffers."""
         self._values.clear()
 
-    def launch(self, where: str, dims: tuple[int, int, int], initiator: int) -> Dispatch:
+    def launch(self, where: str, dims: tuple[int, int, int], initiator: int, counts_va: int = 0) -> Dispatch:
         """The dispatch that these registers start, or `LaunchFault` naming `where`."""
         rsrc2 = self._get(RSRC2, where)
         _check_rsrc2(rsrc2, where)
@@ -57,6 +57,7 @@ class DispatchRegisters:
             num_thread=full,
             partial=(threads[0] >> 16, threads[1] >> 16, threads[2] >> 16),
             ordinal=self.dispatches,
+            counts_va=counts_va,
         )
         self.count()
         return dispatch

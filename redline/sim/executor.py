@@ -16,7 +16,7 @@ from radiowave.disassemble import Disassembler as ChildDisassembler
 
 from .code import Decoder, Disassembler, Program
 from .compiler import Compiler
-from .dispatch import Dispatch
+from .dispatch import Dispatch, InOrder
 from .generation import GENERATIONS
 from .launch import check_registers, resident_batches
 from .memory import Memory
@@ -26,7 +26,7 @@ from .step import Context
 MAX_PROGRAMS = 1024  # kept between dispatches
 
 
-class Executor:
+class Executor(InOrder):
     """Executes dispatches of one target. Owns the disassembler unless it is given one."""
 
     def __init__(self, target: str, *, disassembler: Disassembler | None = None, policy: Policy | None = None) -> None:
@@ -45,6 +45,8 @@ class Executor:
 
     def dispatch(self, dispatch: Dispatch, memory: Memory, cancelled: threading.Event) -> None:
         """Run to completion, or raise a `DeviceFault`, or `Cancelled`."""
+        if 0 in dispatch.dims:
+            return
         program = self._program(dispatch, memory)
         with np.errstate(all="ignore"):
             for waves in resident_batches(dispatch, self._gen):

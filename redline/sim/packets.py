@@ -4,8 +4,7 @@
 Its own reader: nothing is shared with `redline/encoders`. A word that is not understood, a reserved bit, a register
 that belongs to the queue or one that a dispatch needs and nobody wrote stops the stream with its place and value. Here
 are framing, chains, registers, caches and dispatches; `transfers.py` has what packets write, `waits.py` what they wait
-for. Does not model caches: an acquire is checked and recorded, no more. Does not execute kernels: a dispatch goes to
-the back end, which returns when all of its waves have ended, so every drain is satisfied at once.
+for. Executes no kernel and models no cache: dispatches, drains and acquires go to the back end.
 
 Packet layouts: drivers/gpu/drm/amd/amdgpu/nvd.h of Linux 6.12, and the MEC structures of GPUOpen PAL
 (gfx9_plus_merged_f32_mec_pm4_packets.h, gfx12_merged_f32_mec_pm4_packets.h).
@@ -38,6 +37,7 @@ NOP_PAD_COUNT = 0x3FFF  # a NOP whose count is all ones is one dword long
 INITIATOR_ALLOWED = 0x8067
 
 GL2_DISCARD = 1 << 13
+EVERY_ADDRESS = (1 << 40) - 1  # COHER_SIZE counts 256 bytes, and addresses have 48 bits
 
 # Packets whose header may carry the shader type (bit 1): drivers set it there, and MEC ignores it.
 _MAY_SAY_COMPUTE = frozenset({"DISPATCH_DIRECT", "DISPATCH_INDIRECT", "SET_SH_REG"})
@@ -58,7 +58,8 @@ class Pm4Reader:
     ) -> None:
         self.family, self.memory = family, memory
         self._backend, self._record = backend, record
-        self._transfers, waits = Transfers(memory, family), Waits(memory, patience_s)
+        self._transfers = Transfers(memory, family, backend)
+        waits = Waits(memory, backend, patience_s)
         self._handlers: dict[int, tuple[str, int | None, _Handler]] = {
             # opcode: name, dwords (None: any), what it does
             0x10: ("NOP", None, self._nop),
@@ -79,6 +80,7 @@ class Pm4Reader:
     def run(self, ib: int, dwords: int, cancelled: threading.Event) -> None:
         """Run one indirect buffer and what it chains to."""
         self._transfers.drop()
+        self._backend.begin(self.memory)
         if self.forgetful:
             self.registers.forget()
         chained = 0
@@ -91,7 +93,7 @@ class Pm4Reader:
         self._transfers.land()
 
     def start(self, executed: Executed, place: str, cancelled: threading.Event) -> None:
-        """Record a dispatch and run it to its end; a fault says which dispatch, from where."""
+        """Record a dispatch and start it; a fault says which dispatch, from where."""
         self._record(executed)
         dispatch = executed.dispatch
         if dispatch is None:
@@ -202,11 +204,13 @@ class Pm4Reader:
             raise packet.fault(7, "GCR_CNTL", "GLM_WB together with GLM_INV alone")
         if packet.field(7, 16, 2) == 3:
             raise packet.fault(7, "SEQ", "0 parallel, 1 forward, 2 reverse")
+        whole = not packet.u64(4) and packet.u64(2) >= EVERY_ADDRESS
+        self._backend.acquire(packet.words[7], whole=whole)
 
     def _event_write(self, packet: Packet, _cancelled: threading.Event) -> None:
-        """Dispatches end before the next packet is read, so the flush has nothing to wait for."""
         if packet.words[1] != (CS_PARTIAL_FLUSH | 4 << 8):
             raise packet.fault(1, "event", "0x00000407, CS_PARTIAL_FLUSH with index 4")
+        self._backend.drain()
 
     def _dispatch_direct(self, packet: Packet, cancelled: threading.Event) -> None:
         self._check_initiator(packet, 4)
@@ -220,17 +224,16 @@ class Pm4Reader:
         self._check_initiator(packet, 3)
         address = packet.address(1, 4)
         with packet.noted():
-            x, y, z = np.frombuffer(self.memory.bytes_at(address, 12), "<u4").tolist()
-        if 0 in (x, y, z):
-            self._record(Executed(packet.name, packet.ib, packet.dword, packet.words))
-        else:
-            self._dispatch(packet, (x, y, z), cancelled)
+            x, y, z = np.frombuffer(self._backend.counts(self.memory, address), "<u4").tolist()
+        self._dispatch(packet, (x, y, z), cancelled, address)
 
     def _check_initiator(self, packet: Packet, index: int) -> None:
         packet.require(index, INITIATOR_ALLOWED & self.family.wave_initiator_mask, "DISPATCH_INITIATOR")
         if not packet.words[index] & 1:
             raise packet.fault(index, "DISPATCH_INITIATOR", "COMPUTE_SHADER_EN (bit 0)")
 
-    def _dispatch(self, packet: Packet, dims: tuple[int, int, int], cancelled: threading.Event) -> None:
-        dispatch = self.registers.launch(f"{packet.place}: {packet.name}", dims, packet.words[-1])
+    def _dispatch(
+        self, packet: Packet, dims: tuple[int, int, int], cancelled: threading.Event, counts_va: int = 0
+    ) -> None:
+        dispatch = self.registers.launch(f"{packet.place}: {packet.name}", dims, packet.words[-1], counts_va)
         self.start(Executed(packet.name, packet.ib, packet.dword, packet.words, dispatch), packet.place, cancelled)

@@ -20,6 +20,7 @@ from collections.abc import Callable
 import numpy as np
 
 from redline.sim.clock import device_ticks
+from redline.sim.dispatch import Backend
 from redline.sim.families import Family
 from redline.sim.memory import Memory
 from redline.sim.packet import Packet
@@ -30,6 +31,7 @@ BOTTOM_OF_PIPE_TS = 0x28
 END_OF_PIPE_INDEX = 5
 
 RELEASE_GL2_DISCARD = 1 << 19  # drops dirty lines: refused, as in ACQUIRE_MEM
+RELEASE_GL2_INV, RELEASE_GL2_WB = 20, 21  # bit numbers
 RELEASE_WAIT_SYNC, RELEASE_EXECUTE = 1 << 7, 1 << 28  # exist, and are not covered
 
 _COPY_SOURCES = {2: "TC_L2", 5: "immediate data", 9: "GPU clock"}
@@ -39,8 +41,8 @@ _TC_L2, _IMMEDIATE, _GPU_CLOCK = 2, 5, 9
 class Transfers:
     """Handlers of the three packets, and the writes that have not landed yet."""
 
-    def __init__(self, memory: Memory, family: Family) -> None:
-        self._memory, self._family = memory, family
+    def __init__(self, memory: Memory, family: Family, backend: Backend) -> None:
+        self._memory, self._family, self._backend = memory, family, backend
         self._late: list[tuple[Packet, int, bytes]] = []
 
     def drop(self) -> None:
@@ -77,7 +79,6 @@ class Transfers:
         self._store(packet, target, self._copy_source(packet, source, nbytes))
 
     def release_mem(self, packet: Packet, _cancelled: threading.Event) -> None:
-        """Dispatches end before the next packet is read, so the end of the pipe is now."""
         not_covered = RELEASE_GL2_DISCARD | RELEASE_WAIT_SYNC | RELEASE_EXECUTE
         packet.require(1, self._family.release_mask & ~not_covered, "event and GCR (never GL2_DISCARD)")
         event, index = packet.field(1, 0, 6), packet.field(1, 8, 4)
@@ -95,8 +96,14 @@ class Transfers:
 
     def _end_of_pipe_write(self, packet: Packet) -> None:
         nbytes, data = self._release_data(packet)
-        if nbytes:
-            self._memory.store(packet.address(3, nbytes), data().to_bytes(nbytes, "little"))
+        address = packet.address(3, nbytes) if nbytes else 0
+
+        def write() -> None:
+            if nbytes:
+                with packet.noted():
+                    self._memory.store(address, data().to_bytes(nbytes, "little"))
+
+        self._backend.at_end_of_pipe(_gcr_cntl(packet.words[1]), write)
 
     def _release_data(self, packet: Packet) -> tuple[int, Callable[[], int]]:
         forms: dict[int, tuple[int, Callable[[], int]]] = {
@@ -128,3 +135,8 @@ class Transfers:
             self._memory.store(address, data)
         else:
             self._late.append((packet, address, data))
+
+
+def _gcr_cntl(event: int) -> int:
+    """The cache bits of RELEASE_MEM where GCR_CNTL of ACQUIRE_MEM has them: GL2_INV and GL2_WB."""
+    return (event >> RELEASE_GL2_INV & 1) << 14 | (event >> RELEASE_GL2_WB & 1) << 15

@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from redline.sim.dispatch import Backend
 from redline.sim.errors import Cancelled, WaitExpired
 from redline.sim.memory import Memory
 from redline.sim.packet import Packet
@@ -37,8 +38,8 @@ _COMPARE: dict[int, tuple[str, Callable[[int, int], bool]]] = {
 class Waits:
     """Handlers of the two packets. `patience_s` bounds each wait."""
 
-    def __init__(self, memory: Memory, patience_s: float) -> None:
-        self._memory, self._patience_s = memory, patience_s
+    def __init__(self, memory: Memory, backend: Backend, patience_s: float) -> None:
+        self._memory, self._backend, self._patience_s = memory, backend, patience_s
 
     def wait_reg_mem(self, packet: Packet, cancelled: threading.Event) -> None:
         # Bit 31, optimize_ace_offload_mode, is a hint to the scheduler.
@@ -57,6 +58,8 @@ class Waits:
             seen = int.from_bytes(self._memory.bytes_at(address, nbytes), "little")
             if holds(seen & mask, reference):
                 return
+            if self._backend.advance():
+                continue
             if time.monotonic() > deadline:
                 wanted = f"[{address:#x}] & {mask:#x} {sign} {reference:#x}"
                 raise WaitExpired(f"{packet.place}: {packet.name}", wanted, f"{seen:#x}", self._patience_s)

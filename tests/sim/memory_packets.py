@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from redline.hsa import Agent, Buffer
+from redline.sim.dispatch import Backend
 from redline.sim.runtime import SimRuntime
-from tests.sim.streams import Remembering, device
+from tests.sim.streams import device
 
 
 def halves(value: int) -> list[int]:
@@ -41,7 +42,7 @@ def dispatch_indirect(arguments: int, initiator: int = 0x8045) -> list[int]:
 
 @contextmanager
 def memory(
-    target: str = "gfx1201", backend: Remembering | None = None, *, patience_s: float = 5.0
+    target: str = "gfx1201", backend: Backend | None = None, *, patience_s: float = 5.0
 ) -> Iterator[tuple[SimRuntime, Agent, Buffer]]:
     """A device and 64 dwords of its kernarg pool."""
     with device(target, backend, patience_s=patience_s) as (sim, agent), agent.allocate(256, "kernarg") as buffer:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from redline.hsa import Agent, Runtime
-from redline.sim.dispatch import Dispatch
+from redline.sim.dispatch import Backend, Dispatch, InOrder
 from redline.sim.memory import Memory
 from redline.sim.runtime import SimRuntime
 
@@ -69,7 +69,7 @@ def ib_packet(address: int, dwords: int, signal: int = 0) -> NDArray[np.uint32]:
     return np.array([*words, *[0] * 8, signal & 0xFFFFFFFF, signal >> 32], np.uint32)
 
 
-class Remembering:
+class Remembering(InOrder):
     """A back end that keeps each dispatch and does what `act` says, by default nothing."""
 
     def __init__(self, act: Callable[[Dispatch, Memory, threading.Event], None] | None = None) -> None:
@@ -87,7 +87,7 @@ class Remembering:
 
 @contextmanager
 def device(
-    target: str = "gfx1201", backend: Remembering | None = None, *, patience_s: float = 5.0
+    target: str = "gfx1201", backend: Backend | None = None, *, patience_s: float = 5.0
 ) -> Iterator[tuple[SimRuntime, Agent]]:
     """An open software device with a fake back end, and its GPU agent."""
     sim = SimRuntime(target, backend or Remembering(), patience_s=patience_s)

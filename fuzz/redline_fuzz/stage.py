@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Puts a program into memory and plays the host of a case around it: writes, patches, binds, submits, reads.
+
+The machine gets nothing but the bytes. Relocation is Redline's own, because a wrong one must show; patch points are
+followed here, byte by byte.
+"""
+
+from __future__ import annotations
+
+import struct
+import threading
+from collections.abc import Callable
+from types import TracebackType
+
+import numpy as np
+from numpy.typing import NDArray
+
+import redline as rl
+from redline.encoders.emit import apply_kernarg_relocs, apply_relocs
+from redline.sim.errors import DeviceFault
+from redline.sim.families import TARGETS
+from redline.sim.memory import Memory
+from redline.sim.packets import Pm4Reader
+from redline_fuzz.cases import Between, Case, number, pattern
+from redline_fuzz.machine import HostileMachine
+from redline_fuzz.patterns import Pattern
+from redline_fuzz.reference import HOST_READS, Outcome, Place, initial, patches, place_of, writes
+from redline_fuzz.schedules import Schedule
+
+#: Kinds of memory that GL2 may hold, by the first letters of the target (Linux KFD, gmc_v10_0.c to gmc_v12_0.c).
+_IN_L2 = {"gfx10": ("device", "host"), "gfx11": ("device", "host"), "gfx12": ("device", "host", "fine")}
+_ENTRY_BYTES = 256
+_PATIENCE_S = 0.01  # of waits that nothing pending can end
+
+
+class Stage:
+    """One program of a case in memory; use it in a `with` block. Each `run` starts from the same bytes."""
+
+    def __init__(self, case: Case, plan: rl.Plan, program: rl.Program) -> None:
+        self.case, self.plan, self.program = case, plan, program
+        self._memory = Memory()
+        family = case.target[:5]
+        self._has_gl1, self._past_l2 = family != "gfx12", family == "gfx12"
+        self._two = any(between.bind for between in case.between)
+        self._cached: set[int] = set()  # allocations that L2 may hold
+        self._places: dict[Place, int] = {}
+        for bank in range(1 + self._two):
+            self._allocate_bank(bank, _IN_L2[family])
+        self._entries = [self._take(_ENTRY_BYTES, cached=True, executable=True) for _ in program.kernels]
+        self._kernarg = self._take(max(len(program.kernarg), 64), cached=False)
+        self._fence_word = self._take(64, cached=False)
+        self._ib = self._take(4 * len(program.words), cached=False, executable=True)
+        self.patterns = self._patterns()
+
+    def __enter__(self) -> Stage:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._memory.close()
+
+    def _take(self, nbytes: int, *, cached: bool, executable: bool = False) -> int:
+        address = self._memory.allocate(nbytes, executable=executable)
+        if cached:
+            self._cached.add(address)
+        return address
+
+    def _allocate_bank(self, bank: int, in_l2: tuple[str, ...]) -> None:
+        for index, memory in enumerate(self.case.memories):
+            if memory.alias is None and not (bank and memory.role == "internal"):
+                self._places[index, bank] = self._take(memory.nbytes, cached=memory.kind in in_l2)
+
+    def _may_hold(self) -> Callable[[int], bool]:
+        known: dict[int, bool] = {}
+
+        def cached(address: int) -> bool:
+            if address not in known:
+                row = self._memory.find(address)
+                known[address] = row is None or row.address in self._cached
+            return known[address]
+
+        return cached
+
+    def _address(self, memory: int, at: int, bank: int) -> int:
+        root, offset = place_of(self.case, memory, at)
+        return self._places.get((root, bank), self._places[root, 0]) + offset
+
+    def _patterns(self) -> dict[int, Pattern]:
+        made: dict[int, Pattern] = {}
+        for node in self.case.nodes:
+            extra = [self._address(touch.memory, touch.start, 0) for touch in node.extra]
+            made[number(node)] = pattern(node, extra)
+        return made
+
+    # One run
+
+    def run(self, schedule: Schedule) -> Outcome:
+        """All replays of the case under one schedule."""
+        return _Run(self, schedule).outcome()
+
+
+class _Run:
+    """The host of one run."""
+
+    def __init__(self, stage: Stage, schedule: Schedule) -> None:
+        self.stage, self.case, self.program = stage, stage.case, stage.program
+        self.memory = stage._memory
+        self.machine = HostileMachine(
+            self.memory,
+            stage.patterns,
+            schedule,
+            stage._may_hold(),
+            has_gl1=stage._has_gl1,
+            past_l2=stage._past_l2,
+            launches=len(stage.plan.launches),
+        )
+        family = TARGETS[self.case.target].family
+        self.reader = Pm4Reader(family, self.memory, self.machine, lambda _executed: None, _PATIENCE_S)
+        self.kernarg = self.program.kernarg.copy()
+        self.bank = 0
+
+    def outcome(self) -> Outcome:
+        made = Outcome()
+        self._load()
+        try:
+            for replay in range(len(self.case.between) + 1):
+                between = self.case.between[replay - 1] if replay else Between(host=True)
+                if replay and between.host:
+                    made.host.append(self._host_reads())
+                self._before(replay, between)
+                self._submit(replay, between)
+            made.host.append(self._host_reads())
+        except DeviceFault as fault:
+            made.faults.append(str(fault))
+        self.machine.settle()
+        self._collect(made)
+        return made
+
+    def _load(self) -> None:
+        """Code, memories and the kernarg segments, before the first replay."""
+        for kernel, entry in zip(self.program.kernels, self.stage._entries, strict=True):
+            self.memory.store(entry, struct.pack("<Q", int(kernel.name[1:], 16)))
+        for (memory, bank), address in self.stage._places.items():
+            self.memory.store(address, initial(self.case, memory, bank))
+        self.memory.store(self.stage._fence_word, b"\xff" * 64)
+        self._bind()
+
+    def _bind(self) -> None:
+        """Apply relocations to the stream and to the kernarg segments."""
+        stage, program = self.stage, self.program
+        buffers = [stage._address(b.index, 0, self.bank) for b in stage.plan.buffers]
+        tables: list[NDArray[np.uint64]] = [
+            np.array(stage._entries, np.uint64),
+            program.slot_offsets + np.uint64(stage._kernarg),
+            np.array(buffers, np.uint64),
+            np.array([stage._fence_word], np.uint64),
+        ]
+        words = program.words.copy()
+        apply_relocs(words, program.relocs, *tables)
+        apply_kernarg_relocs(self.kernarg, program.kernarg_relocs, tables[2])
+        self.memory.store(stage._ib, words.tobytes())
+        self.memory.store(stage._kernarg, self.kernarg.tobytes() or bytes(64))
+
+    def _before(self, replay: int, between: Between) -> None:
+        if between.bind:
+            self.bank ^= 1
+            self._bind()
+        for name, value in patches(self.case, replay, between).items():
+            self._patch(name, value)
+        for memory, written in writes(self.case, replay, between).items():
+            address = self.stage._address(memory, 0, self.bank)
+            if replay and self.case.boundary == "other-queue":
+                self.machine.caches.notice_host()
+                for at, byte in enumerate(written):
+                    self.machine.caches.store(address + at, byte)
+            else:
+                self.memory.store(address, written)
+
+    def _patch(self, name: str, value: bytes) -> None:
+        points = self.program.patches
+        for row in points[points["slot"] == [slot.name for slot in self.program.slots].index(name)]:
+            start = int(row["offset"])
+            self.kernarg[start : start + int(row["size"])] = np.frombuffer(value, np.uint8)
+        self.memory.store(self.stage._kernarg, self.kernarg.tobytes() or bytes(64))
+
+    def _submit(self, replay: int, between: Between) -> None:
+        """Cold where anything may have touched memory; without the release where nobody looks before the next."""
+        cold, warm, end, end_release = map(int, self.program.ibs[0])
+        start = cold if not replay or between.bind or between.host or self.case.boundary == "host" else warm
+        alone = replay == len(self.case.between) or self.case.boundary != "queue"
+        stop = end_release if alone or self.case.between[replay] != Between() else end
+        if stop > start:
+            self.reader.run(self.stage._ib + 4 * start, stop - start, threading.Event())
+
+    def _host_reads(self) -> dict[int, bytes]:
+        """What memory holds of the outside buffers that are bound now."""
+        roots = {m: held for m, held in enumerate(self.case.memories) if held.alias is None}
+        chosen = [m for m, held in roots.items() if held.role in HOST_READS]
+        return {m: self.memory.bytes_at(self.stage._address(m, 0, self.bank), roots[m].nbytes) for m in chosen}
+
+    def _collect(self, made: Outcome) -> None:
+        caches = self.machine.caches
+        made.seen, made.ran = dict(self.machine.seen), list(self.machine.ran)
+        made.faults += self.machine.faults
+        names = {}
+        for place, address in self.stage._places.items():
+            nbytes = self.case.memories[place[0]].nbytes
+            made.memory[place] = bytes(caches.in_l2(address + at) for at in range(nbytes))
+            names.update({address + at: (place, at) for at in range(nbytes)})
+        for address, ordinals in self.machine.stores.items():
+            if address in names:
+                made.stores[names[address]] = ordinals
+            else:
+                made.faults.append(f"stored to {address:#x}, outside every buffer")
