@@ -30,12 +30,16 @@ COUNT_BYTES = 12
 
 @dataclass(frozen=True)
 class Memory:
-    """A buffer. `alias`: (another memory, first byte in it) that it is a view of. Sizes in bytes."""
+    """A buffer. `alias`: (another memory, first byte in it) that it is a view of. Sizes in bytes.
+
+    `zeros`: whoever fills it from outside writes zeros, as counts that say that there is no work.
+    """
 
     nbytes: int = 4
     kind: str = "device"
     role: str = "out"
     alias: tuple[int, int] | None = None
+    zeros: bool = False
 
 
 @dataclass(frozen=True)

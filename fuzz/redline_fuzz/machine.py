@@ -175,7 +175,7 @@ class HostileMachine:
                 read.append(self._read(item, start + at, access.through))
                 yield at
         self.seen[item.ordinal] = Seen(pattern.number, dims, values, bytes(read))
-        state = mix(pattern.number, dims, values, bytes(read))
+        state = mix(pattern.number, item.ordinal, dims, values, bytes(read))
         spots = (start + at for start, access in places if access.writes for at in range(access.nbytes))
         for address, place in {address: place for place, address in enumerate(spots)}.items():
             self.caches.store(address, mixed_byte(state, place))

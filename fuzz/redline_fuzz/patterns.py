@@ -41,9 +41,9 @@ class Pattern:
     arguments_through: tuple[str, ...] = ("K", "V")
 
 
-def mix(number: int, dims: Sequence[int], values: bytes, read: bytes) -> int:
-    """64 bits that depend on all of it."""
-    state = number + 1
+def mix(number: int, ordinal: int, dims: Sequence[int], values: bytes, read: bytes) -> int:
+    """64 bits that depend on all of it. `ordinal`: which launch of the submission it is, so that no two write alike."""
+    state = number + ordinal + 1
     for word in (*dims, *values, *read):
         state = ((state ^ word) * _PRIME + 0x632BE59BD9B4E019) & _MASK
         state ^= state >> 29

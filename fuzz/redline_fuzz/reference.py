@@ -42,6 +42,7 @@ class Outcome:
     stores: dict[tuple[Place, int], list[int]] = field(default_factory=dict)
     ran: list[int] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
+    widest: int = 0  # the most dispatches that were undrained at a time
 
 
 def expect(case: Case, order: Sequence[int]) -> Outcome:
@@ -63,7 +64,7 @@ def expect(case: Case, order: Sequence[int]) -> Outcome:
         at = {index: place for place, index in enumerate(order)}
         for index, node in enumerate(case.nodes):
             ordinal = replay * len(order) + at[index]
-            outcome.seen[ordinal] = run_launch(case, node, memory_now, values)
+            outcome.seen[ordinal] = run_launch(case, node, ordinal, memory_now, values)
             _note_stores(case, node, outcome, ordinal, bound, memory_now)
     outcome.host.append(_read(case, banks[bound]))
     outcome.memory = _final(case, banks)
@@ -110,6 +111,8 @@ def patches(case: Case, replay: int, between: Between) -> dict[str, bytes]:
 
 def data(case: Case, what: str, first: int, second: int, nbytes: int) -> bytes:
     """Bytes that only the case's seed and these decide."""
+    if what != "patched" and case.memories[second].zeros:
+        return bytes(nbytes)
     return Random(f"{case.seed} {what} {first} {second}").randbytes(nbytes)
 
 
@@ -127,8 +130,8 @@ def _final(case: Case, banks: Sequence[Bytes]) -> dict[Place, bytes]:
     return found
 
 
-def run_launch(case: Case, node: Node, memory: Bytes, values: Mapping[str, bytes]) -> Seen:
-    """One launch on `memory`, in place, and what it was given and read."""
+def run_launch(case: Case, node: Node, ordinal: int, memory: Bytes, values: Mapping[str, bytes]) -> Seen:
+    """One launch on `memory`, in place, and what it was given and read. `ordinal`: its place in the submission."""
     dims = (1, 1, 1)
     if node.counts is not None:
         dims = struct.unpack("<3I", _bytes(case, memory, Touch(node.counts, 0, COUNT_BYTES, "read")))
@@ -137,7 +140,7 @@ def run_launch(case: Case, node: Node, memory: Bytes, values: Mapping[str, bytes
         return Seen(number(node), dims, value, b"")
     touches = (*node.touches, *node.extra)
     read = b"".join(_bytes(case, memory, touch) for touch in touches if touch.reads)
-    state = mix(number(node), dims, value, read)
+    state = mix(number(node), ordinal, dims, value, read)
     place = 0
     for touch in touches:
         for at in range(touch.start, touch.stop) if touch.writes else ():

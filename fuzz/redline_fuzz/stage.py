@@ -203,6 +203,7 @@ class _Run:
         caches = self.machine.caches
         made.seen, made.ran = dict(self.machine.seen), list(self.machine.ran)
         made.faults += self.machine.faults
+        made.widest = self.machine.widest
         names = {}
         for place, address in self.stage._places.items():
             nbytes = self.case.memories[place[0]].nbytes

@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The oracles: each takes a judged case and says "" or what is wrong with Redline.
+
+Safe, minimal and verify compare runs of the hostile machine with the sequential reference; bounds counts drains
+against a longest path of its own; round trip, lowering and replay ask the encoder, five families and every boundary;
+errors asks whether what is refused would really go wrong. To add one, write a function and put it into `ORACLES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from random import Random
+
+import redline as rl
+from redline.encoders import family_for
+from redline.encoders.decode import decode
+from redline.fences import Fence, Fences, full_fences
+from redline.plan import BOUNDARIES
+from redline_fuzz.cases import Between, Case
+from redline_fuzz.judging import Judged, Tally, conflicts, longest_chain, on_target
+from redline_fuzz.reference import expect
+from redline_fuzz.schedules import Schedule
+from redline_fuzz.stage import Stage
+
+FIVE = ("gfx1010", "gfx1030", "gfx1100", "gfx1151", "gfx1201")
+
+#: Findings that concern who is no launch: rules keep these fences, and a run need not show them.
+_NO_LAUNCH = ("host", "other queues")
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What an oracle says of a case."""
+
+    oracle: str
+    text: str
+    case: Case
+
+
+def judge(case: Case, names: tuple[str, ...], tally: Tally) -> Failure | None:
+    """The first of the named oracles that finds something wrong."""
+    judged = Judged(case, tally)
+    tally.examples += 1
+    for name in names:
+        if (case.order == "explicit") == (name == "errors"):
+            tally.judged[name] += 1
+            text = ORACLES[name](judged)
+            if text:
+                return Failure(name, text, case)
+    return None
+
+
+def safe(judged: Judged) -> str:
+    """Every schedule ends in the reference's memory, and every launch reads what it should."""
+    return judged.difference(judged.fences)
+
+
+def minimal(judged: Judged) -> str:
+    """Without any one drain or class, some schedule differs; fences that a named rule keeps are excused."""
+    if judged.case.fences == "full":
+        return ""
+    batch = judged.with_between(_batch(judged.case))
+    for fewer, what in weaker(judged.fences):
+        judged.tally.tried["minimal"] += 1
+        if not batch.difference(fewer):
+            return f"{what} can be taken away: no schedule differs"
+        judged.tally.killed["minimal"] += 1
+    return ""
+
+
+def _batch(case: Case) -> Case:
+    """Three replays with nothing between them where more than one are derived for, and memory that is not zero."""
+    memories = tuple(replace(memory, zeros=False) for memory in case.memories)
+    return replace(case, memories=memories, between=() if case.boundary == "host" else (Between(), Between()))
+
+
+def weaker(fences: Fences) -> Iterator[tuple[Fences, str]]:
+    """The same without one drain or one class, and what was taken; but for what a rule keeps."""
+    inner = fences.inner
+    for at, fence in enumerate(inner):
+        if fence.rule:
+            continue
+        if fence.drain:
+            # At the warm entry the acquire alone may stay; elsewhere it stands behind its drain.
+            kept = (replace(fence, drain=False),) if fence.at == 0 and fence.acquire else ()
+            yield Fences((*inner[:at], *kept, *inner[at + 1 :])), f"the drain before position {fence.at}"
+        for name in fence.acquire:
+            left = replace(fence, acquire=tuple(other for other in fence.acquire if other != name))
+            rest = (left,) if left.drain or left.acquire else ()
+            yield Fences((*inner[:at], *rest, *inner[at + 1 :])), f"{name} at position {fence.at}"
+
+
+def verify(judged: Judged) -> str:
+    """`verify` and the machine agree on fences with something changed."""
+    if rl.verify(judged.plan, judged.fences):
+        return f"verify refuses derived fences: {rl.verify(judged.plan, judged.fences)[0]}"
+    batch = judged.with_between(_batch(judged.case))
+    for fences in _mutated(judged):
+        findings = rl.verify(judged.plan, fences)
+        judged.tally.tried["verify"] += 1
+        wrong = batch.difference(fences, 0) or judged.difference(fences, 0)
+        judged.tally.killed["verify"] += bool(wrong)
+        if wrong and not findings:
+            return f"verify believes {fences.inner}: {wrong}"
+        shown = [finding for finding in findings if _shows(judged.case, finding)]
+        if shown and not wrong:
+            return f"verify refuses {fences.inner}, but no schedule differs: {shown[0]}"
+    return ""
+
+
+def _shows(case: Case, finding: rl.Finding) -> bool:
+    """Whether a run must show it: not what is no launch's, nor what `other-queue` keeps at its entry by rule."""
+    between_launches = finding.first not in _NO_LAUNCH and finding.second not in _NO_LAUNCH
+    return between_launches and not (finding.carried and case.boundary == "other-queue")
+
+
+def _mutated(judged: Judged) -> Iterator[Fences]:
+    """Fences with one thing taken away, moved, exchanged, or two at once."""
+    taken = [fences for fences, _ in weaker(judged.fences)]
+    yield from taken
+    random = Random(judged.case.seed)
+    first = int(judged.case.boundary == "host")
+    for _ in range(3):
+        inner = {fence.at: fence for fence in random.choice([*taken, judged.fences]).inner}
+        at = random.randrange(first, len(judged.case.nodes)) if len(judged.case.nodes) > first else None
+        if at is not None:
+            acquire = random.choice(((), ("K",), ("V",), ("K", "V")))
+            inner[at] = Fence(at, acquire, drain=random.random() < 0.7 or at > 0 or not acquire)
+            yield Fences([inner[place] for place in sorted(inner)])
+
+
+def bounds(judged: Judged) -> str:
+    """Drains between launches are the longest chain's edges, which no order beats; entry and exit count apart."""
+    case, chain = judged.case, longest_chain(judged.case)
+    if case.fences == "full":
+        return ""
+    drains = judged.fences.drains
+    least, most = chain, chain if case.boundary == "host" else chain + 1
+    if case.schedule == "levels" and not least <= drains <= most:
+        return f"{drains} drains for a longest chain of {chain} edges"
+    if drains < least:
+        return f"{drains} drains cannot serve a chain of {chain} edges"
+    stats = judged.plan.stats()
+    if stats["drains"] != drains or stats["acquires"] != judged.fences.acquires:
+        return f"stats() counts {stats['drains']} drains and {stats['acquires']} acquires, the fences {judged.fences}"
+    return ""
+
+
+def round_trip(judged: Judged) -> str:
+    """The decoder reads the words as what was lowered: launches, drains, acquires, and nothing else."""
+    program, family = judged.lower(judged.fences), family_for(judged.case.target)
+    commands = decode(program.words.tolist(), family)
+    if [word for command in commands for word in command.words] != program.words.tolist():
+        return "the decoded packets are not the words"
+    starts = [command.name for command in commands if command.name.startswith("DISPATCH")]
+    wanted = [
+        "DISPATCH_DIRECT" if judged.case.nodes[index].counts is None else "DISPATCH_INDIRECT"
+        for index in judged.plan.order
+    ]
+    if starts != wanted:
+        return f"decoded launches {starts}, not {wanted}"
+    found = rl.verify_words(
+        judged.plan, program.words, judged.case.target, ib=program.ibs[0], gfx10_wait=judged.case.gfx10_wait
+    )
+    if found:
+        return f"verify_words: {found[0]}"
+    relocated = program.words[program.relocs["dword"]]
+    return "" if not relocated.any() else "a relocated dword is not 0"
+
+
+def lowering(judged: Judged) -> str:
+    """Five families agree on memory and on what every launch reads."""
+    for target in FIVE:
+        other = Judged(on_target(judged.case, target), judged.tally)
+        text = _few(other)
+        if text:
+            return f"{target}: {text}"
+    return ""
+
+
+def replays(judged: Judged) -> str:
+    """Replays back to back with patches between them equal as many sequential runs, under every boundary."""
+    between = (Between(patch=bool(judged.case.slots)), Between(), Between(host=True), Between())
+    for boundary in BOUNDARIES:
+        other = Judged(replace(judged.case, boundary=boundary, between=between), judged.tally)
+        text = _few(other)
+        if text:
+            return f"{boundary}: {text}"
+    return ""
+
+
+_FEW = (
+    Schedule("oldest", reverse=True),
+    Schedule("newest", reverse=True),
+    Schedule("newest", keeps=False),
+    Schedule("random", seed=1),
+)
+
+
+def _few(judged: Judged) -> str:
+    with Stage(judged.case, judged.plan, judged.lower(judged.fences)) as stage:
+        for schedule in _FEW:
+            judged.tally.schedules += 1
+            text = judged.compare(stage.run(schedule))
+            if text:
+                return f"{text}; under {schedule}"
+    return ""
+
+
+def errors(judged: Judged) -> str:
+    """An explicit graph is refused exactly when some order that keeps its `after=` goes wrong."""
+    case = judged.case
+    reachable = _reachable(case)
+    unordered = [(a, b) for a, b in conflicts(case) if a not in reachable[b]]
+    try:
+        _ = judged.plan
+    except rl.HazardError as error:
+        if not unordered:
+            return f"refused, but every conflict is ordered: {error}"
+        judged.tally.tried["errors"] += 1
+        forced = _forced(judged, _overtaking(case, *unordered[0], reachable))
+        judged.tally.killed["errors"] += bool(forced)
+        return "" if forced else f"#{unordered[0][1]} before #{unordered[0][0]} is refused, but nothing differs"
+    if unordered:
+        return f"accepted, but nothing orders #{unordered[0][0]} and #{unordered[0][1]}"
+    return judged.difference(judged.fences, 0)
+
+
+def _reachable(case: Case) -> list[set[int]]:
+    """For each launch the launches that `after=` puts before it."""
+    found: list[set[int]] = []
+    for node in case.nodes:
+        found.append(set(node.after).union(*(found[first] for first in node.after)))
+    return found
+
+
+def _overtaking(case: Case, first: int, second: int, reachable: list[set[int]]) -> tuple[int, ...]:
+    """An order that keeps every `after=` and runs `second` before `first`."""
+    early = [*sorted(reachable[second]), second]
+    return (*early, *(index for index in range(len(case.nodes)) if index not in early))
+
+
+def _forced(judged: Judged, order: tuple[int, ...]) -> str:
+    """Run the launches in this order with every fence there is; what differs from the recorded order."""
+    free = replace(judged.case, order="record", fences="minimal", between=())
+    other = Judged(free, judged.tally)
+    plan = replace(other.plan, order=order)
+    other.__dict__["plan"] = plan
+    other.__dict__["expected"] = expect(free, order)
+    with Stage(free, plan, rl.lower(plan, full_fences(plan))) as stage:
+        return other.compare(stage.run(Schedule("newest")))
+
+
+ORACLES: dict[str, Callable[[Judged], str]] = {
+    "safe": safe,
+    "minimal": minimal,
+    "verify": verify,
+    "bounds": bounds,
+    "round-trip": round_trip,
+    "lowering": lowering,
+    "replay": replays,
+    "errors": errors,
+}
