@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from .encoders import family_for
 from .encoders.decode import decode
 from .errors import EncodeError, RecordError, UnsupportedTarget
-from .safety import Finding, Step, check_steps
+from .safety import Finding, Step, between_replays, check_steps, starts
 
 if TYPE_CHECKING:
     from .encoders.decode import Command
@@ -73,13 +73,13 @@ def verify_words(
         )
     cold, warm, end, end_release = _entries(listed, ib)
     reader = _Reader(plan, gfx10_wait)
-    steps = [Step("host writes"), *reader.replay(listed[cold : end if plan.boundary != "host" else end_release])]
-    if plan.boundary != "host":
-        steps += [Step("next replay"), Step("patch")]
-        steps += [Step("others write")] if plan.boundary == "other-queue" else []
-        steps += reader.replay(listed[warm:end_release])
+    row = (*starts(plan), False)  # behind the last one the host reads
+    steps = [Step("host writes")]
+    for replay, start in enumerate(row[:-1]):
+        steps += between_replays(plan, warm=start) if replay else []
+        steps += reader.replay(listed[warm if start else cold : end if row[replay + 1] else end_release])
     steps.append(Step("host reads"))
-    return (*reader.findings, *check_steps(plan, steps, reader.family.l2_kinds))
+    return (*dict.fromkeys(reader.findings), *check_steps(plan, steps, reader.family.l2_kinds))
 
 
 def _listed(words: Iterable[int]) -> list[int]:

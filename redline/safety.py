@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Check fences against the definition of safe. Shares no code with `derive` but the data types.
 
-Fences and launches are written down as one row of steps: launches, drains, acquires, and the host at both ends; for
-replays back to back, two replays long. Then, for a before b: if they conflict, or b is recorded after a, a drain lies
-between them; and for each class through which b reads a byte that a wrote, an acquire of that class lies behind the
-first drain after a and before b. The host writes every in and inout buffer before the entry and reads every out and
-inout buffer behind the exit; patched arguments are written before the warm entry.
+Fences and launches are written down as one row of steps: launches, drains, acquires, and the host at both ends, with
+a second replay for each way in which one may follow another. Then, for a before b: if they conflict, or b is
+recorded after a, a drain lies between them; and for each class through which b reads a byte that a wrote, an acquire of
+that class lies behind the first drain after a and before b. The host writes every in and inout buffer before the entry
+and reads every out and inout buffer behind the exit; patched arguments are written before the warm entry.
 
 Of all a that b conflicts with, the latest decides: a drain or acquire behind the latest lies behind the others too. So
 each byte segment remembers the latest step that touched it, and a launch asks for the maximum over what it touches.
@@ -127,21 +127,18 @@ def _check_fences(plan: Plan, fences: Fences) -> None:
 
 
 def _steps(plan: Plan, fences: Fences) -> Iterator[Step]:
-    """The submission that these fences stand for: one replay, or two where replays stand back to back."""
+    """Replays with these fences, one behind the other."""
     before = {fence.at: fence for fence in fences.inner}
+    cold = [Step("drain"), Step("acquire", caches=_CACHES)] if fences.entry_rule == "cold-entry" else []
     yield Step("host writes")
-    if fences.entry_rule == "cold-entry":
-        yield Step("drain")
-        yield Step("acquire", caches=_CACHES)
-    for replay in range(1 if plan.boundary == "host" else 2):
+    for replay, warm in enumerate(starts(plan)):
         if replay:
-            yield Step("next replay")
-            yield Step("patch")
-            if plan.boundary == "other-queue":
-                yield Step("others write")
+            yield from () if warm else _release(fences)
+            yield from between_replays(plan, warm=warm)
+        yield from () if warm else cold
         for at in range(len(plan.order)):
             fence = before.get(at)
-            if fence is not None and (at or replay):
+            if fence is not None and (at or warm):
                 if fence.drain:
                     yield Step("drain")
                 if fence.acquire:
@@ -149,10 +146,27 @@ def _steps(plan: Plan, fences: Fences) -> Iterator[Step]:
                     back = ("GL2_WB",) if "P" in fence.acquire else ()
                     yield Step("acquire", caches=(*fence.acquire, *back))
             yield Step("launch", at)
-    if fences.exit_rule == "host-exit":
-        yield Step("drain")
-        yield Step("acquire", caches=("GL2_WB",))
+    yield from _release(fences)
     yield Step("host reads")
+
+
+def _release(fences: Fences) -> list[Step]:
+    """What was written back the command processor sees too."""
+    return [Step("drain"), Step("acquire", caches=("P", "GL2_WB"))] if fences.exit_rule == "host-exit" else []
+
+
+def starts(plan: Plan) -> tuple[bool, ...]:
+    """Which replays start warm. Two are enough for each way from one to the next: what one wrote is there in the next,
+    internal memory also where the host touches the rest and the next starts cold.
+    """
+    return (False, False) if plan.boundary == "host" else (False, True, False)
+
+
+def between_replays(plan: Plan, *, warm: bool) -> list[Step]:
+    """What happens behind one replay and before the next; a cold start is for what the host may have done."""
+    steps = [Step("next replay"), Step("patch")]
+    steps += [Step("others write")] if plan.boundary == "other-queue" else []
+    return steps if warm else [Step("host reads"), *steps, Step("host writes")]
 
 
 def check_steps(plan: Plan, steps: Sequence[Step], l2_kinds: Container[str] = _IN_L2) -> tuple[Finding, ...]:

@@ -13,7 +13,7 @@ and V read of gfx10 and gfx11 goes through GL1).
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Container
 
 from redline.sim.errors import MemoryFault
 from redline.sim.memory import Memory
@@ -26,10 +26,22 @@ Ages = dict[str, int]
 
 
 class Caches:
-    """`cached` says of an address whether L2 may hold it; `has_gl1` whether K and V read through GL1."""
+    """`cached` says of an address whether L2 may hold it; `has_gl1` whether K and V read through GL1; `keeps` whether
+    L2 keeps what it holds. `settled`: allocations that nobody fills before the first submission; any value of theirs
+    would do, so they had the one they have for ever.
+    """
 
-    def __init__(self, memory: Memory, cached: Callable[[int], bool], *, has_gl1: bool, keeps: bool) -> None:
-        self.memory, self._cached, self._has_gl1, self._keeps = memory, cached, has_gl1, keeps
+    def __init__(
+        self,
+        memory: Memory,
+        cached: Callable[[int], bool],
+        settled: Container[int],
+        *,
+        has_gl1: bool,
+        keeps: bool,
+    ) -> None:
+        self.memory, self._cached, self._settled = memory, cached, settled
+        self._has_gl1, self._keeps = has_gl1, keeps
         self.now = 0
         self.ages: Ages = {"I": 0, "K": 0, "V": 0, "L1": 0}
         self._times: dict[int, list[int]] = {}
@@ -116,11 +128,12 @@ class Caches:
         if gcr & GLI_INV:
             self.ages["I"] = self.now
 
-    def write_back(self) -> None:
-        """GL2_WB: dirty bytes go to memory."""
-        for address in self._dirty:
+    def write_back(self, only: Container[int] | None = None) -> None:
+        """GL2_WB: dirty bytes go to memory; `only` those, where another queue did its own release."""
+        gone = {address for address in self._dirty if only is None or address in only}
+        for address in gone:
             self._set_home(address, self._values[address][-1])
-        self._dirty.clear()
+        self._dirty -= gone
 
     def invalidate_l2(self, *, complete: bool) -> None:
         """GL2_INV: what memory holds is L2's value again, and bytes that are still dirty are lost."""
@@ -142,6 +155,9 @@ class Caches:
         if row is None or row.address not in self._born:
             raise MemoryFault(address, 1, "read", "outside every allocation")
         value, born = self._seen[row.address][address - row.address], self._born[row.address]
+        if row.address in self._settled:
+            self._times[address], self._values[address] = [0], [value]
+            return
         self._times[address], self._values[address] = [0], [value ^ 0xFF]
         held = self._cached(address) and self._keeps
         shown = next((time for time in self._refreshed if time > born), None) if held else born

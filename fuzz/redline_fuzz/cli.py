@@ -1,144 +1,227 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command `redline-fuzz`.
+"""The command `redline-fuzz`: random graphs, damaged inputs and planted faults, judged by independent oracles.
 
-`ir` compares random LLVM IR programs on the host and on the software device; `mutate` asks whether they would
-notice a wrong instruction. Fuzzing of graphs, fences and encoded words against a hostile machine is not here yet:
-it comes later, and the command says so.
+`redline-fuzz [TARGET...]` runs these targets, or all of them; `list` says what there is, `replay` runs one kept case
+again, `self-test` plants faults in Redline and wants every one found. `ir` and `mutate` are `cli_ir.py`'s.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any
 
-from radiowave import RadiowaveError
-from redline_fuzz import ir_mutation
-from redline_fuzz.ir_bisect import Bisection
-from redline_fuzz.ir_host import HostError
-from redline_fuzz.ir_programs import generate
-from redline_fuzz.ir_run import TARGETS, WAVES, Sides, run
+from redline_fuzz import cli_ir
+from redline_fuzz.cli_ir import natural, positive
 
-EQUAL, DIFFERENT, USAGE = 0, 1, 2
-MOST_BISECTED = 3  # the first findings say most; each costs a few compilations
+CLEAN, FOUND, USAGE = 0, 1, 2
 
-LATER = "Fuzzing of graphs and fences against a hostile machine comes with part 4. What works now: redline-fuzz ir"
+#: Targets that draw graphs, with what their oracle asks; `oracles.py` has them under the same names.
+GRAPH_TARGETS = {
+    "safe": "every schedule of the hostile machine equals the sequential reference",
+    "minimal": "without any one drain or class some schedule differs",
+    "verify": "verify and the machine agree on changed fences",
+    "words": "what verify_words believes of damaged words, the machine runs without a difference",
+    "bounds": "drains are the edges of the longest chain",
+    "round-trip": "the decoder reads the words as what was lowered",
+    "lowering": "five families agree on memory and on what launches read",
+    "replay": "replays back to back equal as many sequential runs, under every boundary",
+    "errors": 'what order="explicit" refuses really goes wrong',
+    "device": "the same through Device and Replay: patch, bind, host access, cold and warm",
+}
+
+#: Targets that damage inputs, with their cases in each profile.
+HOSTILE_TARGETS = {
+    "objects": ("damaged code objects and bundles", {"quick": 200, "ci": 1000, "deep": 100_000}),
+    "streams": ("damaged PM4 streams", {"quick": 200, "ci": 2000, "deep": 100_000}),
+    "rings": ("damaged AQL packets and rings", {"quick": 50, "ci": 300, "deep": 10_000}),
+    "disassembler": ("a disassembler that is fed hostile bytes and killed", {"quick": 20, "ci": 100, "deep": 2000}),
+}
+
+PROFILES = ("quick", "ci", "deep")
+_COMMANDS = ("list", "replay", "self-test", "ir", "mutate")
+
+Record = dict[str, Any]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit status: 0 all equal, 1 a difference or a fault, 2 usage, or tools that are missing or fail."""
-    parser = _parser()
-    options = parser.parse_args(arguments)
-    if options.command is None:
-        print(LATER, file=sys.stderr)
-        parser.print_usage(sys.stderr)
-        return USAGE
+    """Exit status: 0 nothing found, 1 a finding, 2 usage, or tools that are missing or fail."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    parser = _commands() if given and given[0] in _COMMANDS else _runner()
+    options = parser.parse_args(given)
     try:
-        return _ir(options) if options.command == "ir" else _mutate(options)
-    except (RadiowaveError, HostError) as error:
-        print(f"redline-fuzz: {error}", file=sys.stderr)
-        return USAGE
+        code: int = options.call(options)
+        sys.stdout.flush()  # here, where a full disk can still be reported
+    except OSError as error:
+        return _complain(error)
+    except Exception as error:
+        if type(error).__name__ not in ("ToolchainError", "HostError", "MissingHypothesis"):
+            raise
+        return _complain(error)
+    return code
 
 
-def _parser() -> argparse.ArgumentParser:
+def _complain(error: Exception) -> int:
+    print(f"redline-fuzz: {error}", file=sys.stderr)
+    return USAGE
+
+
+def _runner() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="redline-fuzz", description="Random inputs, judged by independent oracles.", epilog=LATER
+        prog="redline-fuzz",
+        description="Draw random graphs and damaged inputs and let independent oracles judge them.",
+        epilog="Commands: redline-fuzz list, replay ID, self-test, ir, mutate; each has --help. "
+        "Exit status: 0 nothing found, 1 a finding, 2 usage.",
     )
-    commands = parser.add_subparsers(dest="command")
-    ir = commands.add_parser(
-        "ir",
-        help="random LLVM IR: host code against the software device",
-        description="Compile random straight-line LLVM IR for the host and each target; compare results bit for bit.",
-        epilog="Example: redline-fuzz ir --count 40. Exit status: 0 all equal, 1 a difference or a fault, 2 usage.",
-    )
-    ir.add_argument("--count", type=_positive, default=40, help="programs (default 40)")
-    ir.add_argument("--first", type=_natural, default=0, help="index of the first program (default 0)")
-    ir.add_argument("--seed", type=_natural, default=1, help="seed of programs and data (default 1)")
-    ir.add_argument("--target", action="append", choices=TARGETS, help="only this target; may be given again")
-    ir.add_argument("--wave", action="append", type=int, choices=WAVES, help="only this wave size; may be given again")
-    ir.add_argument("--workers", type=_positive, help="processes (default: one a core)")
-    ir.add_argument("--json", action="store_true", help="print the record as JSON")
-    mutate = commands.add_parser(
-        "mutate",
-        help="make each instruction of the software device wrong in turn and see whether random IR notices",
-        description="Change each row of the executor's ALU tables by one bit; random LLVM IR should notice.",
-        epilog="Example: redline-fuzz mutate --target gfx1100. Exit status: 1 when one goes unnoticed for no reason.",
-    )
-    mutate.add_argument("--target", choices=TARGETS, default="gfx1201", help="default gfx1201")
-    mutate.add_argument("--wave", type=int, choices=WAVES, default=32, help="default 32")
-    mutate.add_argument("--count", type=_positive, default=480, help="programs to try, rounded up to batches (480)")
-    mutate.add_argument("--seed", type=_natural, default=1, help="seed of programs and data (default 1)")
-    mutate.add_argument("--json", action="store_true", help="print the record as JSON")
+    targets = (*GRAPH_TARGETS, *HOSTILE_TARGETS)
+    parser.add_argument("target", nargs="*", metavar="TARGET", help=f"by default all of: {', '.join(targets)}")
+    parser.add_argument("--profile", choices=PROFILES, default="quick", help="how long to look (default quick)")
+    parser.add_argument("--seed", type=natural, default=1, help="same seed, same examples (default 1)")
+    parser.add_argument("--examples", type=positive, help="instead of the profile's number")
+    parser.add_argument("--family", choices=("gfx10", "gfx11", "gfx12"), help="only GPUs of this family")
+    parser.add_argument("--workers", type=positive, default=os.cpu_count() or 1, help="processes (default: one a core)")
+    database = "hypothesis's example database: a directory, or redis://host:port; many machines may share one"
+    parser.add_argument("--database", default="", help=database)
+    parser.add_argument("--json", action="store_true", help="print the record as JSON")
+    parser.set_defaults(call=_run)
     return parser
 
 
-def _natural(text: str) -> int:
-    value = int(text)
-    if value < 0:
-        raise argparse.ArgumentTypeError(f"{value} is negative")
-    return value
+def _commands() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="redline-fuzz")
+    commands = parser.add_subparsers(dest="command", required=True)
+    listed = commands.add_parser("list", help="targets, shapes and kept cases")
+    listed.set_defaults(call=_list)
+    again = commands.add_parser("replay", help="run a kept case again through every oracle")
+    again.add_argument("id", metavar="ID", help="of a kept case, as a finding or `redline-fuzz list` names it")
+    again.set_defaults(call=_replay)
+    planted = commands.add_parser("self-test", help="plant faults in Redline; every one must be found")
+    planted.add_argument("fault", nargs="*", metavar="FAULT", help="only these, by name (default all)")
+    planted.add_argument("--seed", type=natural, default=1, help="default 1")
+    planted.add_argument("--examples", type=positive, help="the most examples a fault may take")
+    planted.add_argument("--workers", type=positive, default=os.cpu_count() or 1, help="processes")
+    planted.add_argument("--json", action="store_true", help="print the record as JSON")
+    planted.set_defaults(call=_self_test)
+    cli_ir.add_commands(commands)
+    return parser
 
 
-def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{value} is less than 1")
-    return value
+# Running targets
 
 
-def _ir(options: argparse.Namespace) -> int:
-    targets, waves = options.target or TARGETS, options.wave or WAVES
-    progress = None if options.json or not sys.stderr.isatty() else _show_progress
-    record = run(
-        options.count,
-        options.seed,
-        targets,
-        progress,
-        first=options.first,
-        waves=waves,
-        workers=options.workers,
-    )
+def _run(options: argparse.Namespace) -> int:
+    unknown = [name for name in options.target if name not in (*GRAPH_TARGETS, *HOSTILE_TARGETS)]
+    if unknown:
+        known = ", ".join((*GRAPH_TARGETS, *HOSTILE_TARGETS))
+        print(f"redline-fuzz: no target {unknown[0]!r}; known: {known}", file=sys.stderr)
+        return USAGE
+    chosen = options.target or (*GRAPH_TARGETS, *HOSTILE_TARGETS)
+    record: Record = {"schema": 1, "profile": options.profile, "seed": options.seed, "kept": []}
+    graphs = [name for name in GRAPH_TARGETS if name in chosen]
+    if graphs:
+        record |= _graphs(options, graphs)
+    record["hostile"] = {name: _hostile(name, options) for name in HOSTILE_TARGETS if name in chosen}
+    findings = len(record.get("failures", [])) + sum(len(part["failures"]) for part in record["hostile"].values())
+    record["clean"] = not findings
     if options.json:
         print(json.dumps(record, indent=2))
     else:
-        _print_record(record)
-    return EQUAL if record["equal"] else DIFFERENT
+        from redline_fuzz.report import show
+
+        show(record)
+    return FOUND if findings else CLEAN
 
 
-def _mutate(options: argparse.Namespace) -> int:
-    record = ir_mutation.run((options.target, options.wave), options.seed, options.count)
+def _graphs(options: argparse.Namespace, names: Sequence[str]) -> Record:
+    from redline_fuzz.oracles import FIVE
+    from redline_fuzz.report import progress
+    from redline_fuzz.run import EXAMPLES, FAMILIES, as_record, chunks, run
+
+    targets = FAMILIES[options.family] if options.family else FIVE
+    examples = options.examples or EXAMPLES[options.profile]
+    work = list(chunks(names, examples, options.seed, targets, options.database))
+    tally, failures = run(work, options.workers, None if options.json else progress())
+    return as_record(tally, failures) | {"kept": [_keep(failure) for failure in failures]}
+
+
+def _keep(failure: Any) -> Record:
+    """Save a shrunk case where `replay` and the tests find it; and the program that shows it."""
+    from redline_fuzz import corpus
+    from redline_fuzz.printing import as_python, case_id
+
+    path = corpus.save(failure.case, failure.oracle, failure.text)
+    return {"id": case_id(failure.case), "file": str(path), "python": as_python(failure.case, failure.text)}
+
+
+def _hostile(name: str, options: argparse.Namespace) -> Record:
+    from importlib import import_module
+
+    count = options.examples or HOSTILE_TARGETS[name][1][options.profile]
+    if not options.json:
+        print(f"{name}: {count} cases ...", file=sys.stderr, flush=True)
+    found: Record = import_module(f"redline_fuzz.hostile_{name}").run(count, options.seed)
+    return {"cases": found["cases"], "failures": found["failures"]}
+
+
+# The other commands
+
+
+def _list(_options: argparse.Namespace) -> int:
+    from redline_fuzz import corpus
+    from redline_fuzz.strategies import SHAPES
+
+    for name, what in GRAPH_TARGETS.items():
+        print(f"target  {name:13} {what}")
+    for name, (what, _) in HOSTILE_TARGETS.items():
+        print(f"target  {name:13} {what}")
+    for name in SHAPES:
+        print(f"shape   {name}")
+    for kept in corpus.load_all():
+        print(f"case    {kept.id:13} {kept.oracle}: {kept.why}")
+    return CLEAN
+
+
+def _replay(options: argparse.Namespace) -> int:
+    from redline_fuzz import corpus
+    from redline_fuzz.judging import Tally
+    from redline_fuzz.oracles import ORACLES, judge
+    from redline_fuzz.printing import as_python
+
+    try:
+        kept = corpus.load(options.id)
+    except KeyError:
+        print(f"redline-fuzz: no kept case {options.id!r}; `redline-fuzz list` names them", file=sys.stderr)
+        return USAGE
+    tally = Tally()
+    failure = judge(kept.case, tuple(ORACLES), tally)
+    print(as_python(kept.case, failure.text if failure else ""))
+    print(f"{'FOUND by ' + failure.oracle if failure else 'clean'}: {tally.schedules} schedules")
+    return FOUND if failure else CLEAN
+
+
+def _self_test(options: argparse.Namespace) -> int:
+    from redline_fuzz import self_test
+    from redline_fuzz.report import show_faults, step
+
+    try:
+        record = self_test.run(
+            options.seed,
+            options.examples,
+            options.fault or None,
+            workers=options.workers,
+            progress=None if options.json else step(),
+        )
+    except KeyError as unknown:
+        print(f"redline-fuzz: no planted fault {unknown}; leave the name out to see all of them", file=sys.stderr)
+        return USAGE
     if options.json:
         print(json.dumps(record, indent=2))
     else:
-        print(f"{record['pair']}: {record['noticed']} of {record['mutants']} mutants noticed")
-        for name, reason in record["missed"].items():
-            print(f"  not noticed: {name}: {reason or 'NO KNOWN REASON'}")
-    return EQUAL if record["equal"] else DIFFERENT
-
-
-def _show_progress(done: int, total: int) -> None:
-    print(f"\r{done}/{total} programs", end="\n" if done == total else "", file=sys.stderr, flush=True)
-
-
-def _print_record(record: dict[str, Any]) -> None:
-    for pair, result in record["pairs"].items():
-        print(f"{pair}: {result['equal']} of {result['programs']} programs equal")
-    print(f"{len(record['operations'])} different operations, {record['seconds']} s")
-    for finding in record["findings"]:
-        print(f"\nprogram {finding['program']} on {finding['target']} wave{finding['wave']}: {finding['what']}")
-        print(f"  repeat: {finding['repeat']}")
-    for finding in record["findings"][:MOST_BISECTED]:
-        print(f"\n{bisected(record['seed'], finding)}")
-
-
-def bisected(seed: int, finding: dict[str, Any]) -> str:
-    """The bisection of one finding of a record, as text."""
-    pair = finding["target"], finding["wave"]
-    with Sides([pair]) as sides:
-        report = Bisection(sides, generate(seed, finding["program"]), pair).report()
-    return f"program {finding['program']} on {pair[0]} wave{pair[1]}: {report}"
+        show_faults(record)
+    return CLEAN if record["killed"] == record["total"] else FOUND
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import struct
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from random import Random
 
@@ -41,7 +41,8 @@ class _Issued:
 
 
 class HostileMachine:
-    """One agent. `past_l2`: its packet processor reads memory behind L2 (gfx12). `cached`: see `Caches`.
+    """One agent. `past_l2`: its packet processor reads memory behind L2 (gfx12). `cached` and `settled`:
+    see `Caches`.
 
     `launches`: dispatches of one replay, so that a schedule can name them by place. `seen` holds what each dispatch of
     the submission read, by ordinal; `stores` who stored to each address, in order; `ran` who ended, in order; `faults`
@@ -54,13 +55,14 @@ class HostileMachine:
         patterns: dict[int, Pattern],
         schedule: Schedule,
         cached: Callable[[int], bool],
+        settled: Container[int] = (),
         *,
         has_gl1: bool,
         past_l2: bool,
         launches: int,
     ) -> None:
         self.memory, self.patterns, self.schedule = memory, patterns, schedule
-        self.caches = Caches(memory, cached, has_gl1=has_gl1, keeps=schedule.keeps)
+        self.caches = Caches(memory, cached, settled, has_gl1=has_gl1, keeps=schedule.keeps)
         self.seen: dict[int, Seen] = {}
         self.faults: list[str] = []
         self.stores: dict[int, list[int]] = {}

@@ -24,7 +24,7 @@ from redline.sim.packets import Pm4Reader
 from redline_fuzz.cases import Between, Case, number, pattern
 from redline_fuzz.machine import HostileMachine
 from redline_fuzz.patterns import Pattern
-from redline_fuzz.reference import HOST_READS, Outcome, Place, initial, patches, place_of, writes
+from redline_fuzz.reference import HOST_READS, HOST_WRITES, Outcome, Place, initial, patches, place_of, writes
 from redline_fuzz.schedules import Schedule
 
 #: Kinds of memory that GL2 may hold, by the first letters of the target (Linux KFD, gmc_v10_0.c to gmc_v12_0.c).
@@ -43,10 +43,12 @@ class Stage:
         self._has_gl1, self._past_l2 = family != "gfx12", family == "gfx12"
         self._two = any(between.bind for between in case.between)
         self._cached: set[int] = set()  # allocations that L2 may hold
+        self._settled: set[int] = set()  # those that nobody fills before the first submission
         self._places: dict[Place, int] = {}
         for bank in range(1 + self._two):
             self._allocate_bank(bank, _IN_L2[family])
-        self._entries = [self._take(_ENTRY_BYTES, cached=True, executable=True) for _ in program.kernels]
+        # ROCr invalidates L2 when it loads code (amd_gpu_agent.cpp, InvalidateCodeCaches): only I may be stale.
+        self._entries = [self._take(_ENTRY_BYTES, cached=False, executable=True) for _ in program.kernels]
         self._kernarg = self._take(max(len(program.kernarg), 64), cached=False)
         self._fence_word = self._take(64, cached=False)
         self._ib = self._take(4 * len(program.words), cached=False, executable=True)
@@ -70,6 +72,8 @@ class Stage:
         for index, memory in enumerate(self.case.memories):
             if memory.alias is None and not (bank and memory.role == "internal"):
                 self._places[index, bank] = self._take(memory.nbytes, cached=memory.kind in in_l2)
+                if memory.role not in HOST_WRITES:
+                    self._settled.add(self._places[index, bank])
 
     def _may_hold(self) -> Callable[[int], bool]:
         known: dict[int, bool] = {}
@@ -111,6 +115,7 @@ class _Run:
             stage.patterns,
             schedule,
             stage._may_hold(),
+            stage._settled,
             has_gl1=stage._has_gl1,
             past_l2=stage._past_l2,
             launches=len(stage.plan.launches),
@@ -174,6 +179,7 @@ class _Run:
                 self.machine.caches.notice_host()
                 for at, byte in enumerate(written):
                     self.machine.caches.store(address + at, byte)
+                self.machine.caches.write_back(range(address, address + len(written)))
             else:
                 self.memory.store(address, written)
 

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs hypothesis over cases in several processes and sums up what was done and found.
+
+A run is cut into chunks, each with a seed of its own and one family of cases, so that any number of processes does the
+same work. The first failure of a chunk is shrunk by the oracle that found it alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass
+from multiprocessing import get_context
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
+from hypothesis.database import DirectoryBasedExampleDatabase, ExampleDatabase
+from hypothesis.strategies import SearchStrategy
+
+from redline_fuzz.cases import Case
+from redline_fuzz.judging import Tally
+from redline_fuzz.oracles import FIVE, Failure, judge
+from redline_fuzz.strategies import SHAPES, cases, explicit_cases
+
+#: Examples of each profile; every one runs under at least 64 schedules.
+EXAMPLES = {"quick": 200, "ci": 1500, "deep": 12_000}
+CHUNK = 25
+
+FAMILIES = {"gfx10": FIVE[:2], "gfx11": FIVE[2:4], "gfx12": FIVE[4:]}
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Part of a run: which cases, how many, and the seed they are drawn with."""
+
+    kind: str
+    oracles: tuple[str, ...]
+    targets: tuple[str, ...]
+    examples: int
+    seed: int
+    database: str = ""
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a chunk did, and the shrunk case that an oracle found wrong, if one did."""
+
+    chunk: Chunk
+    tally: Tally
+    failure: Failure | None = None
+
+
+class _Found(AssertionError):
+    """Carries a failure through hypothesis, which shrinks it."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(f"{failure.oracle}: {failure.text}")
+        self.failure = failure
+
+
+def chunks(
+    oracles: Sequence[str], examples: int, first_seed: int, targets: Sequence[str] = FIVE, database: str = ""
+) -> Iterator[Chunk]:
+    """The chunks of a run: general cases and, in turn, each named shape; graphs in explicit order for `errors`."""
+    kinds = [kind for name in SHAPES for kind in ("any", "any", name)]
+    if "errors" in oracles:
+        kinds = ["explicit", *kinds] if len(oracles) > 1 else ["explicit"]
+    for number, start in enumerate(range(0, examples, CHUNK)):
+        count = min(CHUNK, examples - start)
+        # Explicit order in one chunk of eight, and in all of them where nothing else was asked for.
+        kind = kinds[0] if kinds[0] == "explicit" and number % 8 == 0 else kinds[number % len(kinds)]
+        yield Chunk(kind, tuple(oracles), tuple(targets), count, first_seed * 1_000_003 + number, database)
+
+
+def run_chunk(chunk: Chunk, *, shrink: bool = True) -> Done:
+    """One chunk in this process."""
+    tally = Tally()
+    asked = list(chunk.oracles)
+
+    @seed(chunk.seed)
+    @settings(
+        max_examples=chunk.examples,
+        database=database_of(chunk.database) if shrink else None,
+        deadline=None,
+        derandomize=False,
+        verbosity=Verbosity.quiet,
+        phases=list(Phase) if shrink else [Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(_strategy(chunk))
+    def examples(case: Case) -> None:
+        failure = judge(case, tuple(asked), tally)
+        if failure is not None:
+            asked[:] = [failure.oracle]  # the others need not agree while it shrinks
+            raise _Found(failure)
+
+    try:
+        examples()
+    except _Found as found:
+        return Done(chunk, tally, found.failure)
+    return Done(chunk, tally)
+
+
+def _strategy(chunk: Chunk) -> SearchStrategy[Case]:
+    if chunk.kind == "explicit":
+        return explicit_cases(targets=chunk.targets)
+    return cases(targets=chunk.targets) if chunk.kind == "any" else SHAPES[chunk.kind](targets=chunk.targets)
+
+
+def database_of(place: str) -> ExampleDatabase | None:
+    """Hypothesis's own: the profile's for "", a directory, or redis://host:port, which many machines may share."""
+    if not place:
+        return settings.default.database if settings.default is not None else None
+    if place.startswith("redis://"):
+        from hypothesis.extra.redis import RedisExampleDatabase
+        from redis import Redis  # the user's to install: only who shares a database over the net needs it
+
+        return RedisExampleDatabase(Redis.from_url(place))
+    return DirectoryBasedExampleDatabase(place)
+
+
+def run(
+    work: Sequence[Chunk], workers: int, progress: Callable[[int, int, Tally], object] | None = None
+) -> tuple[Tally, list[Failure]]:
+    """All chunks; the sums, and at most one failure of each oracle, in the order of the chunks."""
+    total, done = Tally(), 0
+    found: dict[int, Failure] = {}
+    for finished in _finished(work, workers):
+        total.add(finished.tally)
+        done += finished.chunk.examples
+        if finished.failure is not None:
+            found[finished.chunk.seed] = finished.failure
+        if progress is not None:
+            progress(done, sum(chunk.examples for chunk in work), total)
+    first: dict[str, Failure] = {}
+    for number in sorted(found):
+        first.setdefault(found[number].oracle, found[number])
+    return total, list(first.values())
+
+
+def _finished(work: Sequence[Chunk], workers: int) -> Iterator[Done]:
+    """Chunks as they end; one that kills its process is named."""
+    if workers == 1:
+        yield from map(run_chunk, work)
+        return
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        left: set[Future[Done]] = {pool.submit(run_chunk, chunk) for chunk in work}
+        try:
+            while left:
+                ended, left = wait(left, return_when=FIRST_COMPLETED)
+                for future in ended:
+                    yield future.result()
+        finally:
+            for future in left:
+                future.cancel()
+
+
+def as_record(tally: Tally, failures: Sequence[Failure]) -> dict[str, Any]:
+    """What a run did, ready for `json.dumps`."""
+    return {
+        "examples": tally.examples,
+        "schedules": tally.schedules,
+        "oracles": {
+            name: {"judged": tally.judged[name], "tried": tally.tried[name], "killed": tally.killed[name]}
+            for name in sorted(tally.judged)
+        },
+        "failures": [{"oracle": failure.oracle, "what": failure.text} for failure in failures],
+    }

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`redline-fuzz self-test`: every planted fault must be found within a stated number of examples."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from redline_fuzz.faults import FAULTS
+from redline_fuzz.operator_mutants import EQUIVALENT, mutants
+from redline_fuzz.planting import Fault, Search, search
+
+#: The most examples that a fault may take.
+MOST_EXAMPLES = 600
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+#: Imported once in the process that all others are forked from; nothing of ours may be among them.
+_PRELOADED = ["numpy", "numba", "hypothesis", "hypothesis.strategies", "llvmlite.binding"]
+
+
+def run(
+    seed: int,
+    examples: int | None = None,
+    names: Sequence[str] | None = None,
+    *,
+    workers: int = 2,
+    progress: Callable[[str], object] | None = None,
+) -> dict[str, Any]:
+    """Plant the named faults, or all of them with the generic mutants. Raises KeyError for a name that there is not."""
+    generic = {fault.name: fault for fault in _generic()}
+    known = {fault.name: fault for fault in FAULTS} | generic
+    chosen = [known[name] for name in names] if names else list(known.values())
+    found: dict[str, Search] = {}
+    for one in _searched(chosen, seed, examples or MOST_EXAMPLES, workers):
+        found[one.name] = one
+        if progress is not None:
+            progress(f"{len(found)}/{len(chosen)} {one.name}: {one.oracle or 'NOT FOUND'}, {one.examples} examples")
+    return _record(chosen, found, generic, seed, examples or MOST_EXAMPLES)
+
+
+def _generic() -> list[Fault]:
+    """None where Redline was installed without its sources beside the suite."""
+    return list(mutants(ROOT)) if (ROOT / "redline" / "fences.py").exists() else []
+
+
+def _searched(faults: Sequence[Fault], seed: int, examples: int, workers: int) -> Iterator[Search]:
+    """Each in a fresh process, forked from one that has the libraries and nothing of ours."""
+    context = get_context("forkserver")
+    context.set_forkserver_preload(_PRELOADED)
+    with _interpreted(), ProcessPoolExecutor(workers, mp_context=context, max_tasks_per_child=1) as pool:
+        left = [pool.submit(search, fault, seed, examples) for fault in faults]
+        for future in as_completed(left):
+            yield future.result()
+
+
+@contextmanager
+def _interpreted() -> Iterator[None]:
+    """Children run nopython code as Python."""
+    with patch.dict(os.environ, NUMBA_DISABLE_JIT="1"):
+        yield
+
+
+def _record(
+    faults: Sequence[Fault], found: dict[str, Search], generic: dict[str, Fault], seed: int, examples: int
+) -> dict[str, Any]:
+    """Equivalent mutants count as neither planted nor found; one that is found is no equivalent."""
+    survivors = {name: EQUIVALENT.get(name, "") for name, one in found.items() if not one.oracle}
+    counted = [fault for fault in faults if not survivors.get(fault.name)]
+    return {
+        "schema": 1,
+        "seed": seed,
+        "most_examples": examples,
+        "killed": sum(bool(found[fault.name].oracle) for fault in counted),
+        "total": len(counted),
+        "planted": sum(fault.name not in generic for fault in counted),
+        "generic": sum(fault.name in generic for fault in counted),
+        "faults": [
+            {
+                "name": fault.name,
+                "file": fault.file,
+                "oracle": found[fault.name].oracle,
+                "examples": found[fault.name].examples,
+                "what": found[fault.name].what[:200],
+            }
+            for fault in faults
+        ],
+        "survivors": survivors,
+    }
