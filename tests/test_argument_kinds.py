@@ -177,3 +177,19 @@ def test_a_slot_in_every_size() -> None:
                 at = STRIDE * (3 * i + 1)
                 assert stored[at : at + size] == struct.pack(str(code), value)
                 assert (stored[at - STRIDE], stored[at + STRIDE]) == (0x55, 0x66)
+
+
+@pytest.mark.parametrize("wave", [32, 64])
+@pytest.mark.parametrize("target", ["gfx1010", "gfx1030", "gfx1100", "gfx1102", "gfx1151", "gfx1201"])
+def test_a_kernel_without_arguments_runs(target: str, wave: int) -> None:
+    """It has a private segment buffer up to gfx10, padded user SGPRs on gfx1100 and gfx1102, and no kernarg pointer.
+
+    `redline-fuzz device` found that it was refused there.
+    """
+    source = TEMPLATE.format(parameters="", body="")
+    kernel = rl.load(radiowave.compile_ir(source, target=target, wave=wave))["echo"]
+    graph = rl.Graph()
+    for _ in range(2):
+        graph.launch(kernel, grid=1, block=32, args=[])
+    with rl.open(f"sim:{target}") as device, device.instantiate(graph.compile()) as replay:
+        replay.run()

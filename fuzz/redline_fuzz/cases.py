@@ -7,6 +7,7 @@ is `strategies.py`'s, what they mean `reference.py`'s.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
@@ -102,8 +103,8 @@ class Case:
         return tuple(sorted({node.slot for node in self.nodes if node.slot}))
 
 
-def record(case: Case) -> rl.Graph:
-    """The graph of a case. Raises what recording raises."""
+def record(case: Case, kernel_of: Callable[[Node], rl.Kernel] | None = None) -> rl.Graph:
+    """The graph of a case, of synthetic kernels or of those that are given. Raises what recording raises."""
     graph = rl.Graph(order=case.order)  # type: ignore[arg-type]
     buffers: list[Any] = []
     for index, memory in enumerate(case.memories):
@@ -119,7 +120,7 @@ def record(case: Case) -> rl.Graph:
         args += [rl.slot(node.slot, "i4", default=0)] if node.slot else []
         launches.append(
             graph.launch(
-                kernel(node, case.target),
+                kernel_of(node) if kernel_of else kernel(node, case.target),
                 grid=1 if node.counts is None else rl.read(buffers[node.counts][0:COUNT_BYTES]),
                 block=1,
                 args=args,

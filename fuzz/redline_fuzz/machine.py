@@ -44,7 +44,8 @@ class HostileMachine:
     """One agent. `past_l2`: its packet processor reads memory behind L2 (gfx12). `cached` and `settled`:
     see `Caches`.
 
-    `launches`: dispatches of one replay, so that a schedule can name them by place. `seen` holds what each dispatch of
+    `kernarg_at`: the first of the two user SGPRs with the kernarg segment's address, behind a private segment buffer
+    where there is one. `launches`: dispatches of one replay, so that a schedule can name them by place. `seen` holds what each dispatch of
     the submission read, by ordinal; `stores` who stored to each address, in order; `ran` who ended, in order; `faults`
     what no legal submission does. `widest`: the most dispatches that were undrained at a time.
     """
@@ -59,6 +60,7 @@ class HostileMachine:
         *,
         has_gl1: bool,
         past_l2: bool,
+        kernarg_at: int,
         launches: int,
     ) -> None:
         self.memory, self.patterns, self.schedule = memory, patterns, schedule
@@ -68,7 +70,7 @@ class HostileMachine:
         self.stores: dict[int, list[int]] = {}
         self.ran: list[int] = []
         self.widest = 0
-        self._past_l2, self._launches = past_l2, launches
+        self._past_l2, self._kernarg_at, self._launches = past_l2, kernarg_at, launches
         self._random = Random(schedule.seed)
         self._issued = 0
         self._pending: list[_Issued] = []
@@ -164,7 +166,8 @@ class HostileMachine:
         pattern = self._pattern(item)
         if pattern is None:
             return
-        kernarg = dispatch.user_data[dispatch.user_sgprs - 2] | dispatch.user_data[dispatch.user_sgprs - 1] << 32
+        low, high = dispatch.user_data[self._kernarg_at : self._kernarg_at + 2]
+        kernarg = low | high << 32
         through = pattern.arguments_through
         values = b"".join(self._bytes(item, kernarg + at, size, through) for at, size in pattern.values)
         if 0 in dims:

@@ -20,6 +20,7 @@ from redline.encoders import family_for
 from redline.encoders.decode import decode
 from redline.fences import Fence, Fences, full_fences
 from redline.plan import BOUNDARIES
+from redline_fuzz import device_stage
 from redline_fuzz.cases import Between, Case
 from redline_fuzz.judging import Judged, Tally, conflicts, longest_chain, on_target
 from redline_fuzz.reference import expect
@@ -256,6 +257,19 @@ def _few(judged: Judged) -> str:
     return ""
 
 
+def device(judged: Judged) -> str:
+    """The same through `Device` and `Replay`: patch, bind, host access, and their choice of cold and warm."""
+    if not device_stage.fits(judged.case):
+        return ""
+    stage = device_stage.DeviceStage(judged.case)
+    for schedule in _FEW[:2]:
+        judged.tally.schedules += 1
+        text = judged.compare(stage.run(schedule))
+        if text:
+            return f"{text}; under {schedule}"
+    return ""
+
+
 def errors(judged: Judged) -> str:
     """An explicit graph is refused exactly when some order that keeps its `after=` goes wrong."""
     case = judged.case
@@ -311,4 +325,5 @@ ORACLES: dict[str, Callable[[Judged], str]] = {
     "lowering": lowering,
     "replay": replays,
     "errors": errors,
+    "device": device,
 }

@@ -28,7 +28,9 @@ from redline_fuzz.reference import HOST_READS, HOST_WRITES, Outcome, Place, init
 from redline_fuzz.schedules import Schedule
 
 #: Kinds of memory that GL2 may hold, by the first letters of the target (Linux KFD, gmc_v10_0.c to gmc_v12_0.c).
-_IN_L2 = {"gfx10": ("device", "host"), "gfx11": ("device", "host"), "gfx12": ("device", "host", "fine")}
+IN_L2 = {"gfx10": ("device", "host"), "gfx11": ("device", "host"), "gfx12": ("device", "host", "fine")}
+#: The user SGPR with the kernarg segment's address: behind a private segment buffer up to gfx10 (LLVM AMDGPUUsage).
+KERNARG_AT = {"gfx10": 4, "gfx11": 0, "gfx12": 0}
 _ENTRY_BYTES = 256
 _PATIENCE_S = 0.01  # of waits that nothing pending can end
 
@@ -46,7 +48,7 @@ class Stage:
         self._settled: set[int] = set()  # those that nobody fills before the first submission
         self._places: dict[Place, int] = {}
         for bank in range(1 + self._two):
-            self._allocate_bank(bank, _IN_L2[family])
+            self._allocate_bank(bank, IN_L2[family])
         # ROCr invalidates L2 when it loads code (amd_gpu_agent.cpp, InvalidateCodeCaches): only I may be stale.
         self._entries = [self._take(_ENTRY_BYTES, cached=False, executable=True) for _ in program.kernels]
         self._kernarg = self._take(max(len(program.kernarg), 64), cached=False)
@@ -118,6 +120,7 @@ class _Run:
             stage._settled,
             has_gl1=stage._has_gl1,
             past_l2=stage._past_l2,
+            kernarg_at=KERNARG_AT[self.case.target[:5]],
             launches=len(stage.plan.launches),
         )
         family = TARGETS[self.case.target].family

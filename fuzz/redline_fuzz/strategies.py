@@ -181,6 +181,14 @@ def _chain(draw: st.DrawFn) -> _Graph:
 
 
 @st.composite
+def _parallel(draw: st.DrawFn) -> _Graph:
+    """Chains that touch nothing in common, recorded one behind the other: they drain together."""
+    lengths = draw(st.lists(st.integers(1, 3), min_size=2, max_size=4))
+    memories = tuple(Memory(2, role="inout") for _ in lengths)
+    return memories, tuple(Node((_updates(at, 0, 2),)) for at, length in enumerate(lengths) for _ in range(length))
+
+
+@st.composite
 def _fan_out(draw: st.DrawFn) -> _Graph:
     """3Q + 1 launches that read one buffer, for Q lanes, and one that reads what they wrote."""
     readers = draw(st.lists(_READER, min_size=1, max_size=3 * LANES + 1))
@@ -314,6 +322,7 @@ def _shape(graphs: SearchStrategy[_Graph]) -> Callable[..., SearchStrategy[Case]
 SHAPES: dict[str, Callable[..., SearchStrategy[Case]]] = {
     "long-chain": _shape(_chain()),
     "fan-out": _shape(_fan_out()),
+    "parallel-chains": _shape(_parallel()),
     "diamonds": _shape(_diamond()),
     "in-place": _shape(_in_place()),
     "arena-reuse": _shape(_arena()),
