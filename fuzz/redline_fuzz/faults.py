@@ -12,6 +12,7 @@ from redline_fuzz.planting import Fault
 _SWEEP, _STAB, _FENCES = "redline/sweep.py", "redline/stabbing.py", "redline/fences.py"
 _ACCESSES, _PLAN, _PROGRAM = "redline/accesses.py", "redline/plan.py", "redline/program.py"
 _SAFETY, _FOREIGN, _EMIT = "redline/safety.py", "redline/foreign.py", "redline/encoders/emit.py"
+_REPLAY, _FLIGHT = "redline/replay.py", "redline/flight.py"
 _GFX10, _GFX12 = "redline/encoders/gfx10.py", "redline/encoders/gfx12.py"
 
 _WAITS = "            waits = max(waits, found)\n"
@@ -405,4 +406,47 @@ _ROWS: tuple[tuple[str, str, str, str], ...] = (
     ("explicit order: chains end early", _SWEEP, "if after[k] >= start:", "if after[k] > start:"),
 )
 
-FAULTS: tuple[Fault, ...] = tuple(Fault(*row) for row in _ROWS)
+_PATCHED = 'chosen = points[np.isin(points["slot"], list(slots))]'
+
+#: What only runs through `Device` and `Replay` can show.
+_DEVICE_ROWS: tuple[tuple[str, str, str, str], ...] = (
+    (
+        "every replay starts warm",
+        _REPLAY,
+        'warm = self._flight.take() and self.plan.boundary != "host"',
+        'warm = (self._flight.take(), self.plan.boundary != "host")[1]',
+    ),
+    (
+        "host access keeps a replay warm",
+        _FLIGHT,
+        "again = self._again and all(uses.last is self for uses in self._all())",
+        "again = self._again",
+    ),
+    (
+        "re-bind keeps a replay warm",
+        _FLIGHT,
+        "list(reads), list(writes), False",
+        "list(reads), list(writes), self._again",
+    ),
+    (
+        "re-bind ignored in arguments",
+        _REPLAY,
+        "apply_kernarg_relocs(self._kernarg, self.program.kernarg_relocs, self._addresses)",
+        "self._addresses.sum()",
+    ),
+    (
+        "re-bind ignored in the stream",
+        _REPLAY,
+        "            apply_relocs(self._words, self.program.relocs, *self._tables)\n            self._bound",
+        "            self._bound",
+    ),
+    ("patches go to the first slot", _REPLAY, _PATCHED, 'chosen = points[points["slot"] == 0]'),
+    ("one use of a slot is patched", _REPLAY, _PATCHED, _PATCHED + "[:1]"),
+    ("patches take the first slot's value", _REPLAY, '8 * chosen["slot"]', '0 * chosen["slot"]'),
+    ("a submission leaves out its release", _REPLAY, 'int(row["end_release"])', 'int(row["end"])'),
+)
+
+FAULTS: tuple[Fault, ...] = (
+    *(Fault(*row) for row in _ROWS),
+    *(Fault(*row, ("device",)) for row in _DEVICE_ROWS),
+)

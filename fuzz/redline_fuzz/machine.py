@@ -41,13 +41,14 @@ class _Issued:
 
 
 class HostileMachine:
-    """One agent. `past_l2`: its packet processor reads memory behind L2 (gfx12). `cached` and `settled`:
-    see `Caches`.
+    """One agent. `past_l2`: its packet processor reads memory behind L2 (gfx12). `cached`, `settled`: see `Caches`.
 
     `kernarg_at`: the first of the two user SGPRs with the kernarg segment's address, behind a private segment buffer
-    where there is one. `launches`: dispatches of one replay, so that a schedule can name them by place. `seen` holds what each dispatch of
-    the submission read, by ordinal; `stores` who stored to each address, in order; `ran` who ended, in order; `faults`
-    what no legal submission does. `widest`: the most dispatches that were undrained at a time.
+    where there is one. `launches`: dispatches of one replay, so that a schedule can name them by place.
+
+    `seen` holds what each dispatch of the submission read, by ordinal; `stores` who stored to each address, in order;
+    `ran` who ended, in order; `faults` what no legal submission does. `widest`: the most dispatches that were undrained
+    at a time.
     """
 
     def __init__(

@@ -48,7 +48,7 @@ NOT_SUPPLIED = ("DISPATCH_PTR", "QUEUE_PTR", "DISPATCH_ID", "FLAT_SCRATCH_INIT",
 # User SGPRs in the order of the ABI, as far as we supply them: L 6154-6215.
 PRIVATE_SEGMENT_BUFFER_DWORDS = 4
 KERNARG_DWORDS = 2
-# LLVM pads the count of gfx1100 and gfx1102 in wave32, also where nothing is asked for: 15 from clang 22, 13 to 15 seen.
+# LLVM pads the count of gfx1100 and gfx1102 in wave32 to 13 or more, also where nothing is asked for.
 LEAST_PADDED_SGPRS = 13
 
 
@@ -142,7 +142,7 @@ def _user_sgprs(words: DispatchWords, properties: dict[str, int], rsrc2: dict[st
             "RL0405",
             where=f"{words.name}.rsrc2",
             seen=f"USER_SGPR {count}, properties {words.properties:#x}",
-            allowed=f"{required}..{USER_DATA_LIMIT}; without a kernarg pointer {before}, or padded to {LEAST_PADDED_SGPRS} or more",
+            allowed=f"{required}..{USER_DATA_LIMIT}; without a kernarg pointer {before} or {LEAST_PADDED_SGPRS}..",
             do="give the descriptor's own words",
         )
     return count, before if has_kernarg else NO_KERNARG
