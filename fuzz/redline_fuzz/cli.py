@@ -83,7 +83,8 @@ def _runner() -> argparse.ArgumentParser:
     parser.add_argument("--examples", type=positive, help="instead of the profile's number")
     parser.add_argument("--family", choices=("gfx10", "gfx11", "gfx12"), help="only GPUs of this family")
     parser.add_argument("--workers", type=positive, default=os.cpu_count() or 1, help="processes (default: one a core)")
-    database = "hypothesis's example database: a directory, or redis://host:port; many machines may share one"
+    database = "hypothesis's example database: a directory, or redis://host:port; many machines may share one. "
+    database += "Examples are new in each run then, whatever the seed"
     parser.add_argument("--database", default="", help=database)
     parser.add_argument("--json", action="store_true", help="print the record as JSON")
     parser.set_defaults(call=_run)

@@ -367,7 +367,7 @@ _ROWS: tuple[tuple[str, str, str, str], ...] = (
         'if kind == "RAW" and not unordered else ()',
         'if kind == "WAR" and not unordered else ()',
     ),
-    ("verify: one replay is enough", _SAFETY, 'range(1 if plan.boundary == "host" else 2)', "range(1)"),
+    ("verify: one replay is enough", _SAFETY, "in enumerate(starts(plan)):", "in enumerate(starts(plan)[:1]):"),
     (
         "verify: after= is not checked",
         _SAFETY,

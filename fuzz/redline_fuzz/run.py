@@ -11,10 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from multiprocessing import get_context
+from random import Random
 from typing import Any
 
-from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
+from hypothesis import HealthCheck, Phase, find, settings
 from hypothesis.database import DirectoryBasedExampleDatabase, ExampleDatabase
+from hypothesis.errors import NoSuchExample
 from hypothesis.strategies import SearchStrategy
 
 from redline_fuzz.cases import Case
@@ -50,14 +52,6 @@ class Done:
     failure: Failure | None = None
 
 
-class _Found(AssertionError):
-    """Carries a failure through hypothesis, which shrinks it."""
-
-    def __init__(self, failure: Failure) -> None:
-        super().__init__(f"{failure.oracle}: {failure.text}")
-        self.failure = failure
-
-
 def chunks(
     oracles: Sequence[str], examples: int, first_seed: int, targets: Sequence[str] = FIVE, database: str = ""
 ) -> Iterator[Chunk]:
@@ -74,31 +68,30 @@ def chunks(
 
 def run_chunk(chunk: Chunk, *, shrink: bool = True) -> Done:
     """One chunk in this process."""
-    tally = Tally()
-    asked = list(chunk.oracles)
+    tally, asked = Tally(), list(chunk.oracles)
 
-    @seed(chunk.seed)
-    @settings(
-        max_examples=chunk.examples,
-        database=database_of(chunk.database) if shrink else None,
-        deadline=None,
-        derandomize=False,
-        verbosity=Verbosity.quiet,
-        phases=list(Phase) if shrink else [Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(_strategy(chunk))
-    def examples(case: Case) -> None:
+    def is_wrong(case: Case) -> bool:
         failure = judge(case, tuple(asked), tally)
         if failure is not None:
             asked[:] = [failure.oracle]  # the others need not agree while it shrinks
-            raise _Found(failure)
+        return failure is not None
 
+    options = settings(
+        max_examples=chunk.examples,
+        database=database_of(chunk.database),
+        deadline=None,
+        derandomize=False,
+        phases=list(Phase) if shrink else [Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    # With a seed hypothesis looks into no database, so that equal seeds are equal examples: one or the other.
+    drawn = None if chunk.database else Random(chunk.seed)
+    key = f"redline-fuzz {chunk.kind}".encode()
     try:
-        examples()
-    except _Found as found:
-        return Done(chunk, tally, found.failure)
-    return Done(chunk, tally)
+        case = find(_strategy(chunk), is_wrong, settings=options, random=drawn, database_key=key)
+    except NoSuchExample:
+        return Done(chunk, tally)
+    return Done(chunk, tally, judge(case, tuple(asked), Tally()))
 
 
 def _strategy(chunk: Chunk) -> SearchStrategy[Case]:
@@ -108,9 +101,9 @@ def _strategy(chunk: Chunk) -> SearchStrategy[Case]:
 
 
 def database_of(place: str) -> ExampleDatabase | None:
-    """Hypothesis's own: the profile's for "", a directory, or redis://host:port, which many machines may share."""
+    """Hypothesis's own: a directory or redis://host:port, which many machines may share; none for ""."""
     if not place:
-        return settings.default.database if settings.default is not None else None
+        return None
     if place.startswith("redis://"):
         from hypothesis.extra.redis import RedisExampleDatabase
         from redis import Redis  # the user's to install: only who shares a database over the net needs it

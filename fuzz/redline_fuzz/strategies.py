@@ -94,8 +94,8 @@ def cases(draw: st.DrawFn, targets: Sequence[str] = FIVE) -> Case:
     memories = tuple(draw(st.lists(_MEMORIES, min_size=1, max_size=MOST_MEMORIES)))
     memories += draw(st.one_of(st.just(()), st.tuples(st.builds(_alias, st.integers(0, MOST_BYTES)))))
     counts = draw(st.one_of(st.just(()), st.tuples(_COUNTS)))
-    drawn = draw(st.lists(_LAUNCHES, min_size=1, max_size=MOST_NODES))
     setting = draw(settings_of(targets))
+    drawn = draw(st.lists(_LAUNCHES, min_size=1, max_size=MOST_NODES))
     whole = _with_aliases((*memories, *counts))
     has_counts = len(whole) - 1 if counts else None
     nodes = tuple(_node(launch, at, whole, has_counts) for at, launch in enumerate(drawn))
