@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -121,6 +122,59 @@ def hostile_objects() -> dict[str, Any]:
     return {"cases": record["cases"], "failures": record["failures"], "record": _short(record)}
 
 
+def hostile_streams() -> dict[str, Any]:
+    """100,000 damaged PM4 streams: answered or refused by decoder, linter, verify_words and packet reader."""
+    return _hostile("streams", 100_000)
+
+
+def hostile_rings() -> dict[str, Any]:
+    """5,000 damaged batches of AQL packets: the queue stops with a status, the device goes on."""
+    return _hostile("rings", 5000)
+
+
+def hostile_disassembler() -> dict[str, Any]:
+    """3,000 requests of noise with kills: the next child answers right."""
+    return _hostile("disassembler", 3000)
+
+
+def _hostile(name: str, count: int) -> dict[str, Any]:
+    record: dict[str, Any] = import_module(f"redline_fuzz.hostile_{name}").run(count, 1)
+    return {"cases": record["cases"], "failures": record["failures"], "record": _short(record)}
+
+
+def fuzz_ci() -> dict[str, Any]:
+    """`redline-fuzz --profile ci --seed 1`: every graph oracle."""
+    return _fuzz("ci", 1)
+
+
+def fuzz_deep() -> dict[str, Any]:
+    """`redline-fuzz --profile deep --seed 2`: at least a million schedules of the hostile machine."""
+    record = _fuzz("deep", 2)
+    if record["record"]["schedules"] < 1_000_000:
+        record["failures"].append(f"only {record['record']['schedules']} schedules")
+    return record
+
+
+def _fuzz(profile: str, seed: int) -> dict[str, Any]:
+    from redline_fuzz.oracles import ORACLES
+    from redline_fuzz.run import EXAMPLES, as_record, chunks, run
+
+    work = list(chunks(tuple(ORACLES), EXAMPLES[profile], seed))
+    tally, failures = run(work, os.cpu_count() or 1)
+    record = as_record(tally, failures)
+    found = [f"{failure.oracle}: {failure.text}: {failure.case}" for failure in failures]
+    return {"cases": tally.examples, "failures": found, "record": _short(record)}
+
+
+def self_test() -> dict[str, Any]:
+    """Every planted fault and every generic mutant of the derivation is found by `redline-fuzz`."""
+    from redline_fuzz.self_test import run
+
+    record = run(1, workers=os.cpu_count() or 1)
+    missed = [name for name, reason in record["survivors"].items() if not reason]
+    return {"cases": record["total"], "failures": missed, "record": _short(record)}
+
+
 def mutation() -> dict[str, Any]:
     """Every instruction of the software device made wrong by one bit or step: a check notices."""
     from tests.sim.mutation_checks import everything
@@ -159,6 +213,12 @@ PROOFS: dict[str, Proof] = {
     "example_kernels": example_kernels,
     "random_ir": random_ir,
     "hostile_objects": hostile_objects,
+    "hostile_streams": hostile_streams,
+    "hostile_rings": hostile_rings,
+    "hostile_disassembler": hostile_disassembler,
+    "fuzz_ci": fuzz_ci,
+    "fuzz_deep": fuzz_deep,
+    "self_test": self_test,
     "mutation": mutation,
     "clang_corpus": clang_corpus,
     "suite": suite,

@@ -15,7 +15,7 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import CodeType, ModuleType
 
-#: Seconds that a planted fault may run: a loop that never ends is found by it.
+#: Seconds that the examples of one chunk may take, which take some: a loop that never ends is found by it.
 BOUND_SECONDS = 240
 
 
@@ -98,7 +98,6 @@ def search(fault: Fault | None, seed: int, examples: int) -> Search:
     if fault:
         plant(fault)
     signal.signal(signal.SIGALRM, _too_long)
-    signal.alarm(BOUND_SECONDS)
     done = 0
     try:
         from redline_fuzz.oracles import ORACLES
@@ -106,6 +105,7 @@ def search(fault: Fault | None, seed: int, examples: int) -> Search:
 
         oracles = fault.oracles if fault and fault.oracles else tuple(ORACLES)
         for chunk in chunks(oracles, examples, seed):
+            signal.alarm(BOUND_SECONDS)
             finished = run_chunk(chunk, shrink=False)
             done += finished.tally.examples
             if finished.failure is not None:

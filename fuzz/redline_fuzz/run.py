@@ -17,7 +17,7 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, find, settings
 from hypothesis.database import DirectoryBasedExampleDatabase, ExampleDatabase
 from hypothesis.errors import NoSuchExample
-from hypothesis.strategies import SearchStrategy
+from hypothesis.strategies import SearchStrategy, one_of
 
 from redline_fuzz.cases import Case
 from redline_fuzz.judging import Tally
@@ -25,8 +25,8 @@ from redline_fuzz.oracles import FIVE, Failure, judge
 from redline_fuzz.strategies import SHAPES, cases, explicit_cases
 
 #: Examples of each profile; every one runs under at least 64 schedules.
-EXAMPLES = {"quick": 200, "ci": 1500, "deep": 12_000}
-CHUNK = 25
+EXAMPLES = {"quick": 120, "ci": 1000, "deep": 6000}
+CHUNK = 20
 
 FAMILIES = {"gfx10": FIVE[:2], "gfx11": FIVE[2:4], "gfx12": FIVE[4:]}
 
@@ -55,14 +55,11 @@ class Done:
 def chunks(
     oracles: Sequence[str], examples: int, first_seed: int, targets: Sequence[str] = FIVE, database: str = ""
 ) -> Iterator[Chunk]:
-    """The chunks of a run: general cases and, in turn, each named shape; graphs in explicit order for `errors`."""
-    kinds = [kind for name in SHAPES for kind in ("any", "any", name)]
-    if "errors" in oracles:
-        kinds = ["explicit", *kinds] if len(oracles) > 1 else ["explicit"]
+    """The chunks of a run: general cases and named shapes by turns; for `errors` graphs in explicit order too."""
+    kinds = ["any", "shapes"] if set(oracles) - {"errors"} else []
+    kinds = ["explicit", *kinds, *kinds] if "errors" in oracles else kinds
     for number, start in enumerate(range(0, examples, CHUNK)):
-        count = min(CHUNK, examples - start)
-        # Explicit order in one chunk of eight, and in all of them where nothing else was asked for.
-        kind = kinds[0] if kinds[0] == "explicit" and number % 8 == 0 else kinds[number % len(kinds)]
+        count, kind = min(CHUNK, examples - start), kinds[number % len(kinds)]
         yield Chunk(kind, tuple(oracles), tuple(targets), count, first_seed * 1_000_003 + number, database)
 
 
@@ -97,7 +94,9 @@ def run_chunk(chunk: Chunk, *, shrink: bool = True) -> Done:
 def _strategy(chunk: Chunk) -> SearchStrategy[Case]:
     if chunk.kind == "explicit":
         return explicit_cases(targets=chunk.targets)
-    return cases(targets=chunk.targets) if chunk.kind == "any" else SHAPES[chunk.kind](targets=chunk.targets)
+    if chunk.kind == "any":
+        return cases(targets=chunk.targets)
+    return one_of([shape(targets=chunk.targets) for shape in SHAPES.values()])
 
 
 def database_of(place: str) -> ExampleDatabase | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
@@ -54,10 +53,14 @@ def _searched(faults: Sequence[Fault], seed: int, examples: int, workers: int) -
     """Each in a fresh process, forked from one that has the libraries and nothing of ours."""
     context = get_context("forkserver")
     context.set_forkserver_preload(_PRELOADED)
-    with _interpreted(), ProcessPoolExecutor(workers, mp_context=context, max_tasks_per_child=1) as pool:
-        left = [pool.submit(search, fault, seed, examples) for fault in faults]
-        for future in as_completed(left):
-            yield future.result()
+    # Not ProcessPoolExecutor(max_tasks_per_child=1), which may stop for ever (CPython issue 115634).
+    with _interpreted(), context.Pool(workers, maxtasksperchild=1) as pool:
+        work = [(fault, seed, examples) for fault in faults]
+        yield from pool.imap_unordered(_search, work)
+
+
+def _search(work: tuple[Fault, int, int]) -> Search:
+    return search(*work)
 
 
 @contextmanager
