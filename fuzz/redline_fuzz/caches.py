@@ -15,6 +15,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Container
 
+from redline.sim.arena import PAGE_SHIFT
 from redline.sim.errors import MemoryFault
 from redline.sim.memory import Memory
 
@@ -48,7 +49,7 @@ class Caches:
         self._values: dict[int, list[int]] = {}
         self._dirty: set[int] = set()
         self._seen: dict[int, bytes] = {}  # of each allocation, what memory held at the last look
-        self._born: dict[int, int] = {}  # when each allocation was first seen
+        self._born: dict[int, tuple[int, int]] = {}  # by page: an allocation's address, and when it was first seen
         self._refreshed: list[int] = []  # when L2 forgot all that was clean
 
     # What the host did
@@ -62,7 +63,8 @@ class Caches:
             data = self.memory.bytes_at(row.address, row.nbytes)
             before = self._seen.get(row.address)
             if before is None or len(before) != len(data):
-                self._born[row.address] = self.now
+                pages = range(row.address >> PAGE_SHIFT, (row.end - 1 >> PAGE_SHIFT) + 1)
+                self._born.update(dict.fromkeys(pages, (row.address, self.now)))
             elif before != data:
                 self._host_wrote(row.address, before, data)
             self._seen[row.address] = data
@@ -151,11 +153,12 @@ class Caches:
         """A byte that nobody touched so far: the host wrote it when its allocation was made; before, it was another."""
         if address in self._times:
             return
-        row = self.memory.find(address)
-        if row is None or row.address not in self._born:
+        start, born = self._born.get(address >> PAGE_SHIFT, (0, 0))  # no page has bytes of two allocations
+        content = self._seen.get(start, b"")
+        if not start <= address < start + len(content):
             raise MemoryFault(address, 1, "read", "outside every allocation")
-        value, born = self._seen[row.address][address - row.address], self._born[row.address]
-        if row.address in self._settled:
+        value = content[address - start]
+        if start in self._settled:
             self._times[address], self._values[address] = [0], [value]
             return
         self._times[address], self._values[address] = [0], [value ^ 0xFF]

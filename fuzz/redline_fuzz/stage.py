@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import struct
 import threading
-from collections.abc import Callable
 from types import TracebackType
 
 import numpy as np
@@ -45,6 +44,7 @@ class Stage:
         self._has_gl1, self._past_l2 = family != "gfx12", family == "gfx12"
         self._two = any(between.bind for between in case.between)
         self._cached: set[int] = set()  # allocations that L2 may hold
+        self._held: dict[int, bool] = {}  # addresses that were asked for
         self._settled: set[int] = set()  # those that nobody fills before the first submission
         self._places: dict[Place, int] = {}
         for bank in range(1 + self._two):
@@ -77,16 +77,12 @@ class Stage:
                 if memory.role not in HOST_WRITES:
                     self._settled.add(self._places[index, bank])
 
-    def _may_hold(self) -> Callable[[int], bool]:
-        known: dict[int, bool] = {}
-
-        def cached(address: int) -> bool:
-            if address not in known:
-                row = self._memory.find(address)
-                known[address] = row is None or row.address in self._cached
-            return known[address]
-
-        return cached
+    def _may_hold(self, address: int) -> bool:
+        """Whether L2 may hold the byte at an address; runs ask again and again."""
+        if address not in self._held:
+            row = self._memory.find(address)
+            self._held[address] = row is None or row.address in self._cached
+        return self._held[address]
 
     def _address(self, memory: int, at: int, bank: int) -> int:
         root, offset = place_of(self.case, memory, at)
@@ -116,7 +112,7 @@ class _Run:
             self.memory,
             stage.patterns,
             schedule,
-            stage._may_hold(),
+            stage._may_hold,
             stage._settled,
             has_gl1=stage._has_gl1,
             past_l2=stage._past_l2,
