@@ -183,6 +183,10 @@ def _other_register(table: FamilyTable, offset: int) -> str:
 
 def explain(command: Command, table: FamilyTable) -> list[str]:
     """What each dword of a command says; empty behind the header where it is not understood."""
+    return _explained(command, table, _skipped(command, table))
+
+
+def _explained(command: Command, table: FamilyTable, skipped: list[str]) -> list[str]:
     size = len(command.words)
     head = f"{command.name}, {size} dword{'s' if size > 1 else ''}"
     if not command.whole or size == 1:
@@ -193,14 +197,14 @@ def explain(command: Command, table: FamilyTable) -> list[str]:
     registers = [_register_meaning(table, offset, value) for offset, value in command.registers.items()]
     if registers:
         lines = [f"  from {_register_name(table, command.fields['REG_OFFSET'])}"]
-    rest = registers or _skipped(command, table) or [f"  {packet.tail} {value:#x}" for value in command.tail]
+    rest = registers or skipped or [f"  {packet.tail} {value:#x}" for value in command.tail]
     return [head, *lines, *rest]
 
 
 def _skipped(command: Command, table: FamilyTable) -> list[str]:
-    return [
-        f"  skipped: {line.strip()}" for packet in hidden_packets(command, table) for line in explain(packet, table)
-    ]
+    """A NOP inside a NOP is not opened: thousands may be nested, each longer to explain than the one inside it."""
+    inside = hidden_packets(command, table)
+    return [f"  skipped: {line.strip()}" for packet in inside for line in _explained(packet, table, [])]
 
 
 def _register_name(table: FamilyTable, offset: int) -> str:

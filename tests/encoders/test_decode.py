@@ -188,3 +188,13 @@ def test_text_explains_each_dword() -> None:
     words = golden.answers("gfx12.0")["1000 work-items, wave32"] + golden.answers("gfx12.0")["vmem-only barrier"]
     lines = [line for command in decode(words, "gfx1201") for line in text(command, "gfx1201")]
     assert lines == golden.load("decoded")["lines"]
+
+
+@pytest.mark.parametrize("dwords", [3, 16384])
+def test_nops_inside_nops_are_explained_one_level_deep(dwords: int) -> None:
+    """Found by fuzzing: each NOP holds the next one, and opening all of them has no bound."""
+    words = [0xC0001000 | dwords - 2 - i << 16 for i in range(dwords - 1)] + [0xFFFF1000]
+    lines = text(decode(words, "gfx1201")[0], "gfx1201")
+    assert lines[1] == f"     1  {words[1]:08X}    skipped: NOP, {dwords - 1} dwords"
+    assert len(lines) == dwords
+    assert not any("skipped: skipped" in line for line in lines)
