@@ -29,6 +29,8 @@ from radiowave.targets import check_target, check_wave
 SECONDS_TO_START = 60.0
 SECONDS_PER_REQUEST = 30.0
 MAX_CODE_BYTES = 64 << 20
+# Between the end of a child's output and the end of the child.
+SECONDS_TO_END = 5.0
 
 WHERE = "disassembler"
 
@@ -164,6 +166,8 @@ class _Child:
                 raise self._late(seconds)
             if not pipes.move(left):
                 raise self._died()
+            if pipes.is_too_long():
+                raise self._too_long()
         return msgpack.unpackb(pipes.body())
 
     def _late(self, seconds: float) -> ToolchainError:
@@ -175,8 +179,21 @@ class _Child:
             do="decode less at a time, or pass Disassembler(seconds=...)",
         )
 
+    def _too_long(self) -> ToolchainError:
+        return ToolchainError(
+            "RW0107",
+            where=WHERE,
+            seen=f"an answer of more than {MAX_MESSAGE_BYTES:,} bytes from process {self._process.pid}",
+            allowed=f"up to {MAX_MESSAGE_BYTES:,} bytes an answer",
+            do="decode less at a time",
+        )
+
     def _died(self) -> ToolchainError:
-        self._process.wait()
+        try:
+            self._process.wait(SECONDS_TO_END)
+        except subprocess.TimeoutExpired:  # it closed its output and lives on
+            self._process.kill()
+            self._process.wait()
         self._stderr.seek(0)
         printed = self._stderr.read().decode(errors="replace").strip()[-1000:]
         return ToolchainError(
@@ -225,7 +242,11 @@ class _Pipes:
             for key, _events in ready.select(seconds):
                 if not (self._send() if key.fd == self._to else self._receive()):
                     return False
-        return len(self._received) <= MAX_MESSAGE_BYTES
+        return True
+
+    def is_too_long(self) -> bool:
+        """Whether no honest answer is as long; the child still lives and may be stuck in sending the rest."""
+        return len(self._received) > MAX_MESSAGE_BYTES
 
     def _send(self) -> bool:
         try:

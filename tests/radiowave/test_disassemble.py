@@ -7,6 +7,7 @@ import os
 import random
 import signal
 import struct
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -168,6 +169,23 @@ def test_too_much_code_is_refused(disassembler: Disassembler, monkeypatch: pytes
     monkeypatch.setattr(module, "MAX_CODE_BYTES", 8)
     with pytest.raises(ToolchainError, match=r"RW0107 .*12 bytes of code; allowed: up to 8 bytes"):
         disassembler.decode(bytes(12), 0, "gfx1201", 32)
+
+
+def test_an_answer_without_end_is_refused_in_time(disassembler: Disassembler, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than any answer may have: the child, which still sends, is ended and not waited for."""
+    monkeypatch.setattr(module, "MAX_MESSAGE_BYTES", 1000)
+    with pytest.raises(ToolchainError, match=r"RW0107 .*more than 1,000 bytes .*; allowed: up to 1,000 bytes"):
+        disassembler.decode(_words(0xBF800000) * 200_000, 0, "gfx1201", 32)
+    assert [i.text for i in disassembler.decode(_words(0xBFB00000), 0, "gfx1201", 32)] == ["s_endpgm"]
+
+
+def test_a_child_that_falls_silent_and_lives_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It closes its output and goes on: an error after a while, and no process is left."""
+    silent = "import os, time; os.close(1); time.sleep(60)"
+    monkeypatch.setattr(module, "command", lambda *_: [sys.executable, "-c", silent])
+    monkeypatch.setattr(module, "SECONDS_TO_END", 0.05)
+    with Disassembler() as own, pytest.raises(ToolchainError, match=r"RW0103 .*SIGKILL"):
+        own.library()
 
 
 def test_threads_take_turns(disassembler: Disassembler) -> None:
