@@ -24,7 +24,7 @@ from redline.sim.errors import Cancelled, DeviceFault, PacketFault
 from redline.sim.families import Family
 from redline.sim.memory import Memory
 from redline.sim.packet import Executed, Packet
-from redline.sim.transfers import Transfers
+from redline.sim.transfers import MOST_LATE_DWORDS, Transfers
 from redline.sim.waits import Waits
 
 MAX_CHAIN = 4096
@@ -87,6 +87,7 @@ class Pm4Reader:
         next_ib: tuple[int, int] | None = (ib, dwords)
         while next_ib is not None:
             next_ib = self._run_one(*next_ib, cancelled)
+            self._transfers.land(MOST_LATE_DWORDS)
             chained += 1
             if chained > MAX_CHAIN:
                 raise PacketFault(f"PM4 stream at {ib:#x}", f"more than {MAX_CHAIN} chained buffers", "an end")

@@ -16,6 +16,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable
 from ctypes import c_uint64
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from redline.errors import UnsupportedTarget
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from redline.sim.executor import Executor
 
 PATIENCE_SECONDS = 30.0  # of waits inside a stream; host waits end long before
-TRACED_PACKETS = 4096
+TRACED_PACKETS, TRACED_WORDS = 4096, 64  # the latest packets and the first words of each: a NOP alone may have 64 KiB
 LONGEST_WAIT_SECONDS = 3600.0
 
 
@@ -240,11 +241,14 @@ class SimRuntime:
         c_uint64.from_address(out).value = queue.address
 
     def _new_queue(self, slots: int, on_error: tuple[int, int]) -> SimQueue:
-        reader = Pm4Reader(self.target.family, self.memory, self.backend, self.trace.append, self.patience_s)
+        reader = Pm4Reader(self.target.family, self.memory, self.backend, self._traced, self.patience_s)
         reader.forgetful = self.forgetful_queues
         processor = AqlProcessor(reader, self.signals, self.patience_s)
         number = next(self._numbers)
         return SimQueue(number, slots, processor, self.memory, self.signals, on_error, self.remember)
+
+    def _traced(self, executed: Executed) -> None:
+        self.trace.append(replace(executed, words=executed.words[:TRACED_WORDS]))
 
     def _queue_destroy(self, address: int | None) -> None:
         queue = self._queue(address)

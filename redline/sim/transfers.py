@@ -2,8 +2,9 @@
 """WRITE_DATA, COPY_DATA and RELEASE_MEM: what the packet processor itself writes to memory.
 
 Without WR_CONFIRM a write may land at any later time: here as late as the end of the stream, so that a stream which
-relies on an unconfirmed write shows it. A timestamp is taken when its packet runs, whenever it lands. Sources and
-destinations other than memory, immediate data and the GPU clock are refused by name.
+relies on an unconfirmed write shows it; earlier only where a chain of buffers repeats them without end. A timestamp is
+taken when its packet runs, whenever it lands. Sources and destinations other than memory, immediate data and the GPU
+clock are refused by name.
 
 Every policy of the two cache fields is accepted: all four have a name on every family (LRU, STREAM, NOA, BYPASS up to
 gfx11; RT, NT, HT, LU on gfx12), and no cache is modelled that they could change.
@@ -15,6 +16,7 @@ gfx9_plus_merged_f32_mec_pm4_packets.h and gfx12_merged_f32_mec_pm4_packets.h.
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable
 
 import numpy as np
@@ -34,6 +36,10 @@ RELEASE_GL2_DISCARD = 1 << 19  # drops dirty lines: refused, as in ACQUIRE_MEM
 RELEASE_GL2_INV, RELEASE_GL2_WB = 20, 21  # bit numbers
 RELEASE_WAIT_SYNC, RELEASE_EXECUTE = 1 << 7, 1 << 28  # exist, and are not covered
 
+# Of packets whose writes have not landed, between two chained buffers: as many as one holds, whose IB_SIZE has 20
+# bits. Buffers that chain in a circle would keep gigabytes.
+MOST_LATE_DWORDS = 0xFFFFF
+
 _COPY_SOURCES = {2: "TC_L2", 5: "immediate data", 9: "GPU clock"}
 _TC_L2, _IMMEDIATE, _GPU_CLOCK = 2, 5, 9
 
@@ -43,18 +49,21 @@ class Transfers:
 
     def __init__(self, memory: Memory, family: Family, backend: Backend) -> None:
         self._memory, self._family, self._backend = memory, family, backend
-        self._late: list[tuple[Packet, int, bytes]] = []
+        self._late: deque[tuple[Packet, int, bytes]] = deque()
+        self._late_dwords = 0
 
     def drop(self) -> None:
         """Forget unconfirmed writes: those of a stream that a fault ended."""
         self._late.clear()
+        self._late_dwords = 0
 
-    def land(self) -> None:
-        """Let every unconfirmed write happen, in order."""
-        for packet, address, data in self._late:
+    def land(self, most_dwords: int = 0) -> None:
+        """Let unconfirmed writes happen, in order, until packets of `most_dwords` are left."""
+        while self._late_dwords > most_dwords:
+            packet, address, data = self._late.popleft()
+            self._late_dwords -= len(packet.words)
             with packet.noted():
                 self._memory.store(address, data)
-        self._late.clear()
 
     def write_data(self, packet: Packet, _cancelled: threading.Event) -> None:
         if len(packet.words) < 5:
@@ -135,6 +144,7 @@ class Transfers:
             self._memory.store(address, data)
         else:
             self._late.append((packet, address, data))
+            self._late_dwords += len(packet.words)
 
 
 def _gcr_cntl(event: int) -> int:

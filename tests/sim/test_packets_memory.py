@@ -8,7 +8,9 @@ encoder: a wrong number in it must not be wrong here too.
 from __future__ import annotations
 
 import struct
+import threading
 import time
+import tracemalloc
 from ctypes import byref, c_uint64
 
 import numpy as np
@@ -16,7 +18,9 @@ import pytest
 
 from redline.errors import QueueFailed
 from redline.hsa.abi import AgentInfo, SystemInfo
+from redline.sim.errors import Cancelled
 from redline.sim.executor import Executor
+from redline.sim.packets import Pm4Reader
 from tests.sim.memory_packets import copy_data, dispatch_indirect, halves, memory, release, wait64, write_data
 from tests.sim.streams import PAD, Remembering, device, ib_packet, launch, run_stream, set_sh
 
@@ -189,6 +193,43 @@ def test_unconfirmed_arguments_come_too_late() -> None:
 
 
 # NOPs and chains
+
+
+def test_a_chain_that_repeats_unconfirmed_writes_keeps_few_of_them() -> None:
+    """Found by fuzzing: each round of a circle kept its writes until the end, gigabytes of them."""
+    body, packets = 0x3000, 600
+    tracemalloc.start()
+    try:
+        with memory() as (sim, agent, buffer), agent.allocate(1 << 17, "kernarg", executable=True) as ib:
+            words = [*write_data(0x00010200, buffer.address, *[0x12345] * body), 0xC0023F00, *halves(ib.address), 0]
+            words[-1] = 0x00900000 | len(words)
+            ib.write(np.array(words, np.uint32))
+            reader = Pm4Reader(sim.target.family, sim.memory, sim.backend, _Stop(packets), 1.0)
+            with pytest.raises(Cancelled):
+                reader.run(ib.address, len(words), threading.Event())
+            assert buffer.read("<u4", 0, 1)[0] == 0x12345, "the first of them have landed"
+        assert tracemalloc.get_traced_memory()[1] < 80 << 20
+    finally:
+        tracemalloc.stop()
+
+
+class _Stop:
+    """Ends a stream behind a number of packets."""
+
+    def __init__(self, packets: int) -> None:
+        self._left = packets
+
+    def __call__(self, _executed: object) -> None:
+        self._left -= 1
+        if not self._left:
+            raise Cancelled
+
+
+def test_the_trace_keeps_the_beginning_of_a_long_packet() -> None:
+    """Found by fuzzing: 4,096 packets of 64 KiB each are gigabytes of Python's numbers."""
+    with memory() as (sim, agent, _):
+        run_stream(agent, [0xC0001000 | 0x3FFE << 16, *range(0x3FFF)])
+        assert sim.trace[0].words == (0xFFFE1000, *range(63))
 
 
 @pytest.mark.parametrize("body", [1, 2, 100, 0x3FFF])
