@@ -61,7 +61,7 @@ CODES: dict[str, str] = {
     "RL0130": "sizes that are not one to three positive ints",
     "RL0131": "a graph without launches",
     "RL0132": "an unknown option value",
-    "RL0133": "an alias with a role of its own",
+    "RL0133": "an alias with a role or a kind of its own",
     "RL0134": "a wave size that is neither 32 nor 64",
     "RL0135": "dynamic LDS that is not a number of bytes",
     "RL0136": "a certificate in words or offsets that certificates do not have",

@@ -67,10 +67,12 @@ class Graph:
         kind: device (coarse-grained device), host (coarse-grained host), fine (fine-grained host), uncached.
         role: internal (the replay allocates it; its first content is undefined), in (the host writes it, launches only
         read it), out, inout (bound at instantiate; the host may touch it).
-        alias_of: another name for memory of a buffer, from the slice's start; never bound on its own.
+        alias_of: another name for memory of a buffer, from the slice's start; of that buffer's kind, never bound on
+        its own.
 
         Raises RecordError for a name that is empty or taken, a size outside 1..2**48 bytes or that takes the graph
-        past 2**62, an unknown kind or role, and an alias that does not fit its memory or has a role of its own.
+        past 2**62, an unknown kind or role, and an alias that does not fit its memory or has a role or a kind of its
+        own.
         """
         site = callsite()
         self._check_buffer(site, name, nbytes, kind, role, alias_of)
@@ -78,6 +80,7 @@ class Graph:
         if alias_of is not None:
             view = as_view(alias_of)
             root, root_offset = view.buffer.root, view.buffer.root_offset + view.start
+            kind = view.buffer.kind  # what caches hold is decided by the memory, not by the name
         made = Buffer(name, operator.index(nbytes), kind, role, index, self._owner, root, root_offset)
         self.buffers.append(made)
         self._names.add(name)
@@ -221,9 +224,9 @@ class Graph:
             allowed = f"kind of {KINDS}, role of {ROLES}"
             raise bad("RL0114", where, "kind or role", f"{kind!r}, {role!r}", allowed, "choose from these")
         if alias_of is not None:
-            self._check_alias(where, nbytes, role, alias_of)
+            self._check_alias(where, nbytes, kind, role, alias_of)
 
-    def _check_alias(self, where: str, nbytes: int, role: str, alias_of: Buffer | View) -> None:
+    def _check_alias(self, where: str, nbytes: int, kind: str, role: str, alias_of: Buffer | View) -> None:
         view = as_view(alias_of)
         if view.buffer.owner != self._owner or nbytes > view.nbytes:
             seen, allowed = f"{nbytes} bytes in {view}", f"a buffer of this graph with at least {nbytes} bytes"
@@ -231,6 +234,9 @@ class Graph:
         if role != "internal":
             allowed = "internal: an alias is memory of another buffer, which has the role and the binding"
             raise bad("RL0133", where, "role", role, allowed, f"give {view.buffer.name!r} the role")
+        if kind not in ("device", view.buffer.kind):  # "device" is also what is said by leaving it out
+            allowed = f"{view.buffer.kind}: an alias is memory of another buffer, which has the kind"
+            raise bad("RL0133", where, "kind", kind, allowed, f"give {view.buffer.name!r} the kind, or leave it out")
 
     def _check_kernel(self, kernel: Kernel, where: str) -> None:
         if not isinstance(kernel, Kernel):

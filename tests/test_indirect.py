@@ -53,6 +53,30 @@ def test_memory_that_gl2_never_holds_needs_no_write_back() -> None:
     assert _graph("gfx1201", kind="uncached").compile().fences.inner == (Fence(1),)
 
 
+@pytest.mark.parametrize("kind", ["device", "host", "fine", "uncached"])
+def test_counts_behind_an_alias_are_in_memory_of_its_root(kind: Kind) -> None:
+    """Whatever name the counts are read by, the kind of their memory decides: fences are those without the alias."""
+    graph = rl.Graph()
+    counts, out = graph.buffer("counts", 64, kind=kind), graph.buffer("out", 4096, role="out")
+    part = graph.buffer("part", 32, alias_of=counts[8:40])
+    again = graph.buffer("again", 12, alias_of=part[8:20])
+    graph.launch(rl.Kernel.synthetic("count"), grid=1, block=64, args=[rl.write(counts[16:28])])
+    graph.launch(rl.Kernel.synthetic("fill"), grid=rl.read(again[0:12]), block=64, args=[rl.write(out)])
+    plan = graph.compile()
+    assert (part.kind, again.kind) == (kind, kind)
+    assert plan.fences.inner == _graph(plan.target, kind=kind).compile().fences.inner
+
+
+def test_an_alias_that_claims_another_kind_is_refused() -> None:
+    """Counts behind an alias that says uncached, over memory that GL2 holds, were read stale on gfx12."""
+    graph = rl.Graph()
+    counts = graph.buffer("counts", 12)
+    with pytest.raises(rl.RecordError, match=r"RL0133.*uncached.*device"):
+        graph.buffer("alias", 12, kind="uncached", alias_of=counts)
+    fine = graph.buffer("fine", 4, kind="fine")
+    assert graph.buffer("same", 4, kind="fine", alias_of=fine).kind == "fine"
+
+
 def test_an_indirect_launch_is_another_plan_and_says_so() -> None:
     """In the fingerprint, in diff, in explain, in the words."""
     plan = _graph("gfx1201").compile()
