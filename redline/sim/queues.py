@@ -102,7 +102,7 @@ class SimQueue:
         self._thread.join(JOIN_SECONDS)
         if self._thread.is_alive():
             return False
-        self._signals.destroy(self.doorbell)
+        self._signals.destroy_doorbell(self.doorbell)
         self._memory.free(self._ring)
         self._memory.free(self.address)
         return True

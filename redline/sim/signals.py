@@ -52,11 +52,20 @@ class Signals:
         return handle
 
     def destroy(self, handle: int) -> None:
+        """End a signal of the host's; a doorbell is its queue's, which could not end without it."""
         with self._changed:
             self.require(handle)
+            if handle in self._doorbells:
+                text = f"signal {handle:#x} is the doorbell of a queue"
+                raise Refusal(Status.HSA_STATUS_ERROR_INVALID_SIGNAL, text)
             self._live.remove(handle)
-            self._doorbells.pop(handle, None)
         self._memory.free(handle)
+
+    def destroy_doorbell(self, handle: int) -> None:
+        """End a doorbell with its queue."""
+        with self._changed:
+            del self._doorbells[handle]
+        self.destroy(handle)
 
     def require(self, handle: int) -> None:
         """Hardware would write through a stale handle; here it is refused."""

@@ -134,6 +134,18 @@ def test_misuse_returns_the_status_of_the_specification() -> None:
         assert sim.errors == []
 
 
+def test_a_doorbell_ends_with_its_queue_and_not_before() -> None:
+    """Found by fuzzing: a host that destroyed it got a queue and a device that could not be ended any more."""
+    with device() as (sim, agent):
+        hsa = agent.runtime.hsa
+        with agent.queue() as queue:
+            assert hsa.call("hsa_signal_destroy", queue.doorbell) == Status.HSA_STATUS_ERROR_INVALID_SIGNAL
+            assert "is the doorbell of a queue" in sim.table.fault_text()
+            run_stream(agent, launch())
+        assert hsa.call("hsa_signal_destroy", queue.doorbell) == Status.HSA_STATUS_ERROR_INVALID_SIGNAL
+        assert "is not alive" in sim.table.fault_text()
+
+
 def test_executables_refuse_loads_in_the_wrong_order() -> None:
     """Unknown reader, frozen executable, frozen twice, the host as an agent."""
     reader, executable = c_uint64(), c_uint64()
