@@ -23,7 +23,7 @@ from redline.kernels import DEMO_TARGETS, build
 from redline.sim.launch import geometry
 from redline.sim.runtime import SimRuntime
 from tests.sim.aql_kernels import LLVM, kernel
-from tests.sim.streams import Remembering, device, run_stream
+from tests.sim.streams import RSRC1, Remembering, device, dispatch, launch, run_stream
 
 FORMS = Path(__file__).parent.parent / "answers" / "pm4" / "forms.json"
 FAMILY_OF = {
@@ -121,8 +121,8 @@ def test_typed_forms_run(target: str) -> None:
             if name.startswith("wait_memory"):
                 data.write(struct.pack("<Q", 7 if "7" in name else 0x1_0000_0002), 8)
             if name == "dispatch_indirect":
-                # Its registers are those of a launch; none is written here, and zero groups need none.
-                data.write(bytes(12), 16)
+                words = [*launch(rsrc1=RSRC1[target])[: -len(dispatch())], *words]
+                data.write(bytes(12), 16)  # zero groups: no code is there
             run_stream(agent, words)
 
 
