@@ -8,7 +8,7 @@ is `strategies.py`'s, what they mean `reference.py`'s.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal
 
@@ -101,6 +101,11 @@ class Case:
     @property
     def slots(self) -> tuple[str, ...]:
         return tuple(sorted({node.slot for node in self.nodes if node.slot}))
+
+
+def working(case: Case) -> Case:
+    """The same with no counts of zero: every launch does something."""
+    return replace(case, memories=tuple(replace(memory, zeros=False) for memory in case.memories))
 
 
 def record(case: Case, kernel_of: Callable[[Node], rl.Kernel] | None = None) -> rl.Graph:

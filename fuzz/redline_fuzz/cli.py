@@ -57,8 +57,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()  # here, where a full disk can still be reported
     except OSError as error:
         return _complain(error)
+    except ModuleNotFoundError as error:
+        if error.name not in ("hypothesis", "rich", "redis"):
+            raise
+        print(f"redline-fuzz: {error.name} is not installed: pip install 'redline[fuzz]' {error.name}", file=sys.stderr)
+        return USAGE
     except Exception as error:
-        if type(error).__name__ not in ("ToolchainError", "HostError", "MissingHypothesis"):
+        if type(error).__name__ not in ("ToolchainError", "HostError"):
             raise
         return _complain(error)
     return code

@@ -93,17 +93,28 @@ def _too_long(_signal: int, _frame: object) -> None:
 
 
 def search(fault: Fault | None, seed: int, examples: int) -> Search:
-    """Plant and judge until an oracle finds something; for a fresh process. Without a fault: is all well?"""
+    """Plant and judge until an oracle finds something; for a fresh process. Without a fault: is all well?
+
+    Kept cases come first, then random ones.
+    """
     name = fault.name if fault else "none"
     if fault:
         plant(fault)
     signal.signal(signal.SIGALRM, _too_long)
     done = 0
     try:
-        from redline_fuzz.oracles import ORACLES
+        from redline_fuzz import corpus
+        from redline_fuzz.judging import Tally
+        from redline_fuzz.oracles import ORACLES, judge
         from redline_fuzz.run import chunks, run_chunk
 
         oracles = fault.oracles if fault and fault.oracles else tuple(ORACLES)
+        for kept in corpus.load_all():
+            signal.alarm(BOUND_SECONDS)
+            done += 1
+            failure = judge(kept.case, oracles, Tally())
+            if failure is not None:
+                return Search(name, failure.oracle, done, failure.text)
         for chunk in chunks(oracles, examples, seed):
             signal.alarm(BOUND_SECONDS)
             finished = run_chunk(chunk, shrink=False)

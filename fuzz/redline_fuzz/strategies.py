@@ -311,9 +311,25 @@ def _counted(draw: st.DrawFn) -> _Graph:
     return (counts, draw(_OUTSIDE)), (*nodes, *([Node((_writes(0, 4, 8),))] if again else []))
 
 
-def _shape(graphs: SearchStrategy[_Graph]) -> Callable[..., SearchStrategy[Case]]:
+@st.composite
+def _ring(draw: st.DrawFn) -> _Graph:
+    """Launches that all must wait for the one before, and few of which read what another wrote, round the loop: where
+    acquires stand is open.
+    """
+    count = draw(st.integers(2, 6))
+    pairs = draw(st.lists(st.tuples(st.integers(0, count - 1), st.integers(1, 3)), min_size=1, max_size=4))
+    memories = (Memory(1, role="internal"), Memory(len(pairs), role="internal"))
+    nodes = []
+    for at in range(count):
+        written = [_writes(1, byte, byte + 1) for byte, (writer, _) in enumerate(pairs) if writer == at]
+        read = [_reads(1, byte, byte + 1) for byte, (writer, by) in enumerate(pairs) if (writer + by) % count == at]
+        nodes.append(Node((_updates(0, 0, 1), *written, *read), reader="L2 0"))
+    return memories, tuple(nodes)
+
+
+def _shape(graphs: SearchStrategy[_Graph], **fixed: str) -> Callable[..., SearchStrategy[Case]]:
     def strategy(targets: Sequence[str] = FIVE) -> SearchStrategy[Case]:
-        return st.builds(lambda graph, setting: made(graph[0], graph[1], setting), graphs, settings_of(targets))
+        return st.builds(lambda graph, setting: made(graph[0], graph[1], setting | fixed), graphs, settings_of(targets))
 
     return strategy
 
@@ -334,4 +350,6 @@ SHAPES: dict[str, Callable[..., SearchStrategy[Case]]] = {
     "ping-pong": _shape(_ping_pong()),
     "patched": _shape(_patched()),
     "counted": _shape(_counted()),
+    "ring": _shape(_ring(), boundary="queue"),
+    "counted-full": _shape(_counted(), fences="full"),
 }
