@@ -177,7 +177,7 @@ def _hostile(name: str, options: argparse.Namespace) -> Record:
 
 def _list(_options: argparse.Namespace) -> int:
     from redline_fuzz import corpus
-    from redline_fuzz.strategies import SHAPES
+    from redline_fuzz.shapes import SHAPES
 
     for name, what in GRAPH_TARGETS.items():
         print(f"target  {name:13} {what}")

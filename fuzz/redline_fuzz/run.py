@@ -22,7 +22,8 @@ from hypothesis.strategies import SearchStrategy, one_of
 from redline_fuzz.cases import Case
 from redline_fuzz.judging import Tally
 from redline_fuzz.oracles import FIVE, Failure, judge
-from redline_fuzz.strategies import SHAPES, cases, explicit_cases
+from redline_fuzz.shapes import SHAPES
+from redline_fuzz.strategies import cases, explicit_cases
 
 #: Examples of each profile; every one runs under at least 64 schedules.
 EXAMPLES = {"quick": 120, "ci": 1000, "deep": 6000}

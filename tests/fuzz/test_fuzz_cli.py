@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 from hypothesis.database import DirectoryBasedExampleDatabase
-from redline_fuzz import cli, corpus, oracles, run
+from redline_fuzz import cli, corpus, oracles, run, self_test
 from redline_fuzz.judging import Judged
 from redline_fuzz.oracles import ORACLES
+from redline_fuzz.planting import Search
 
 import redline as rl
 from redline.fences import Fences
@@ -135,10 +136,11 @@ def test_list_names_everything(capsys: pytest.CaptureFixture[str]) -> None:
     assert set(cli.GRAPH_TARGETS) == set(oracles.ORACLES)
 
 
-def test_self_test_prints_its_record(capsys: pytest.CaptureFixture[str]) -> None:
+def test_self_test_prints_its_record(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """JSON with killed and total; exit status 1 where a fault was not found in time."""
     assert cli.main(["self-test", "WAR wait skipped", "--workers", "1", "--json"]) == cli.CLEAN
     record = _record(capsys)
     assert (record["killed"], record["total"]) == (1, 1)
-    assert cli.main(["self-test", "WAR wait skipped", "--examples", "1", "--workers", "1"]) == cli.FOUND
+    monkeypatch.setattr(self_test, "_searched", lambda *_: iter([Search("WAR wait skipped", "", 1)]))
+    assert cli.main(["self-test", "WAR wait skipped", "--workers", "1"]) == cli.FOUND
     assert "NOT FOUND" in capsys.readouterr().out

@@ -12,7 +12,8 @@ from redline_fuzz.cases import READERS, Case, record
 from redline_fuzz.judging import Judged, Tally
 from redline_fuzz.oracles import FIVE
 from redline_fuzz.printing import as_python, case_id, from_json, to_json
-from redline_fuzz.strategies import SHAPES, cases, explicit_cases
+from redline_fuzz.shapes import SHAPES
+from redline_fuzz.strategies import cases, explicit_cases
 
 import redline as rl
 from redline.fences import Fences
