@@ -176,8 +176,13 @@ def derive(plan: Plan) -> Fences:
     stands = drains.copy()
     stands[0] |= entry > 0
     at = np.flatnonzero(stands)
-    bits = _acquires(needs[1:], at, drains[at], entry, loop=loop)
+    bits = acquires_at(needs[1:], at, drains[at], entry, loop=loop)
     return Fences.of_columns(at, drains[at], bits, {0: rule} if rule else {})
+
+
+def classes_of(bits: int) -> tuple[str, ...]:
+    """The classes that these bits stand for."""
+    return _NAMES[bits]
 
 
 def full_fences(plan: Plan) -> Fences:
@@ -232,7 +237,7 @@ def _loop_drains(waits: NDArray[np.int32]) -> NDArray[np.bool_]:
     return drains
 
 
-def _acquires(
+def acquires_at(
     writers: NDArray[np.int32], at: NDArray[np.int64], drains: NDArray[np.bool_], entry: int, *, loop: bool
 ) -> NDArray[np.uint8]:
     """The classes to acquire at each of the positions `at`.

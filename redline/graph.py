@@ -24,6 +24,7 @@ from .ordering import UnorderedPair, unordered_pairs
 from .ranges import KINDS, MAX_BYTES, MAX_GRAPH_BYTES, ROLES, Access, Buffer, Kind, Role, View, as_view
 
 if TYPE_CHECKING:
+    from .lanes import Queues
     from .plan import Plan
 
 Order = Literal["record", "explicit"]
@@ -186,6 +187,9 @@ class Graph:
         fences: str = "minimal",
         gfx10_wait: str = "fence",
         elide: bool = True,
+        queues: Queues = 1,
+        phased: bool = False,
+        form: str = "pm4",
     ) -> Plan:
         """Plan, derive the fences, lower to words. Options as in `Plan.of` and `lower`. Returns the Plan.
 
@@ -196,7 +200,9 @@ class Graph:
 
         plan = Plan.of(self, boundary=boundary, schedule=schedule, fences=fences)
         # Lowered now: what cannot be encoded is reported here, and `plan.program` is the one that was asked for.
-        plan.__dict__["program"] = lower(plan, plan.fences, gfx10_wait=gfx10_wait, elide=elide)
+        plan.__dict__["program"] = lower(
+            plan, plan.fences, gfx10_wait=gfx10_wait, elide=elide, queues=queues, phased=phased, form=form
+        )
         return plan
 
     # -- checks --

@@ -1,99 +1,111 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Program: a plan and its fences lowered to words, relocations, a kernarg image and patch points.
+"""Program: a plan and its fences lowered to words, packets, relocations, a kernarg image and patch points.
 
-A Program holds no address: relocated dwords are 0 and `relocs` says what belongs there. Equal on every machine, hashed
-by `digest`. Emission itself is one nopython call (`encoders/emit.py`); memory, queues and submission are `replay.py`'s.
+A Program holds no address: relocated dwords are 0 and the relocations say what belongs there. Equal on every machine,
+hashed by `digest`. How words are emitted is `lowering.py`'s, what packets are `packets.py`'s; memory, queues and
+submission are `replay.py`'s.
+
+Four forms: one queue with one indirect buffer (a long one is cut into several); independent components on several
+queues, one stream each; phases (`phased=True`), each waiting for all of the one before; and AQL, one packet per launch.
 """
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .accesses import CLASSES
-from .encoders import family_for
-from .encoders.dispatch import operation
-from .encoders.emit import (
-    ACQUIRE,
-    BUFFER,
-    DRAIN,
-    FENCE_DRAIN,
-    FENCE_ZERO,
-    KERNARG_RELOC,
-    OPERATION,
-    RELOC,
-    SETUP,
-    WORDS,
-    WORDS_HERE,
-    emit_program,
-    max_dwords,
-    max_relocs,
-)
+from .aql_lanes import derive_aql
+from .encoders.emit import KERNARG_RELOC
 from .errors import EncodeError, RecordError
-from .kernarg import TYPES, Slot, slot_bytes
-from .kernel import KERNARG_SLOT_BYTES, Kernel
+from .fences import Fences, derive
+from .kernarg import Slot
+from .kernel import Kernel
+from .lanes import Lanes, Queues, chains, independent, phases
+from .lowering import IB, KernargImage, Numbers, Stream, Words
+from .packets import FINAL, Packets, aql_packets, join
+from .phases import PhaseFences, derive_phases
 
 if TYPE_CHECKING:
-    from .encoders.table import FamilyTable
-    from .fences import Fence, Fences
-    from .launch import Indirect, Launch
     from .plan import Plan
 
-#: IB_SIZE of INDIRECT_BUFFER has 20 bits.
-MAX_IB_DWORDS: Final = 0xFFFFF
-
 GFX10_WAITS: Final = ("fence", "partial_flush")
-
-#: One row per indirect buffer, in dwords of `words`: where a cold and a warm replay start (both 0 with
-#: boundary="host"), where the stream ends without and with the final drain and release.
-IB = np.dtype([("cold", "<u4"), ("warm", "<u4"), ("end", "<u4"), ("end_release", "<u4")])
+FORMS: Final = ("pm4", "aql")
 
 #: One row per use of a slot: `kind` indexes `kernarg.TYPES`.
-PATCH_POINT = np.dtype([("slot", "<u4"), ("offset", "<u4"), ("size", "<u4"), ("kind", "<u4")])
+PATCH_POINT: Final = np.dtype([("slot", "<u4"), ("offset", "<u4"), ("size", "<u4"), ("kind", "<u4")])
 
-#: Index of the replay-owned fence word in the OWNED relocation table (gfx10 drains).
-FENCE_WORD: Final = 0
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a plan was lowered: the options of `lower`."""
+
+    gfx10_wait: str = "fence"
+    elide: bool = True
+    queues: int | str | tuple[int, ...] = 1
+    phased: bool = False
+    form: str = "pm4"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Program:
-    """Words without addresses. Compared by value through `digest`.
+    """Words and packets without addresses. Compared by value through `digest`.
 
-    `words`: uint32 of shape (dwords,), 0 at relocated dwords. Rows, one dimension each: `relocs` (RELOC), `ibs` (IB,
-    shape (1,)), `patches` (PATCH_POINT). `kernarg`: uint8 image of all slots, shape (bytes,). `kernarg_relocs`: 64-bit
-    pointers in the image, shape (pointers,). `kernels` and `slot_offsets` (bytes, shape (launches,)) are what
-    relocations of kind KERNEL_ENTRY and KERNARG index. `gfx10_wait` and `elide` are the options of `lower`.
+    `words`: uint32 of shape (dwords,), 0 at relocated dwords. Rows, one dimension each: `relocs` (RELOC), `ibs` (IB, one
+    for each indirect buffer), `packets` (PACKET, lane by lane), `packet_relocs` (PACKET_RELOC), `patches`
+    (PATCH_POINT). `signals`: how many a replay needs; the host waits for signal 0, the others are waits between lanes.
+    `fence_words`: how many dwords the replay owns for drains (gfx10). `kernarg`: uint8 image of all slots, shape
+    (bytes,). `kernarg_relocs`: 64-bit pointers in the image, shape (pointers,). `kernels` and `slot_offsets` (bytes,
+    shape (launches,)) are what relocations of kind KERNEL_ENTRY and KERNARG index. `options` are those of `lower`.
     """
 
     target: str
     words: NDArray[np.uint32]
     relocs: NDArray[np.void]
     ibs: NDArray[np.void]
+    packets: NDArray[np.void]
+    packet_relocs: NDArray[np.void]
+    signals: int
     kernarg: NDArray[np.uint8]
     kernarg_relocs: NDArray[np.void]
     patches: NDArray[np.void]
     slots: tuple[Slot, ...]
     kernels: tuple[Kernel, ...]
     slot_offsets: NDArray[np.uint64]
-    needs_fence_word: bool
-    gfx10_wait: str
-    elide: bool
+    fence_words: int
+    options: Options
 
     def __post_init__(self) -> None:
-        for column in (self.words, self.relocs, self.ibs, self.kernarg, self.kernarg_relocs, self.patches):
+        for column in self._columns():
             column.setflags(write=False)
+
+    def _columns(self) -> tuple[NDArray[Any], ...]:
+        streams = (self.words, self.relocs, self.ibs, self.packets, self.packet_relocs)
+        return (*streams, self.kernarg, self.kernarg_relocs, self.patches, self.slot_offsets)
+
+    @property
+    def lanes(self) -> int:
+        """How many queues a replay takes."""
+        return int(self.packets["lane"].max()) + 1
+
+    @property
+    def form(self) -> str:
+        """What is submitted: "pm4", "pm4 lanes", "pm4 phases" or "aql"."""
+        if self.options.form == "aql":
+            return "aql"
+        return "pm4 phases" if self.options.phased else "pm4 lanes" if self.lanes > 1 else "pm4"
 
     @cached_property
     def digest(self) -> str:
-        """sha256 (hex) over every column, and what relocations and patch points name: kernels, slots, fence word."""
-        total = hashlib.sha256(f"redline program 1 {self.target} {self.needs_fence_word}".encode())
-        columns = (self.words, self.relocs, self.ibs, self.kernarg, self.kernarg_relocs, self.patches)
-        for column in (*columns, self.slot_offsets):
+        """sha256 (hex) over every column, and what relocations and patch points name: kernels, slots, owned words."""
+        head = f"redline program 2 {self.target} {self.signals} {self.fence_words}"
+        total = hashlib.sha256(head.encode())
+        for column in self._columns():
             total.update(len(column).to_bytes(8, "little"))
             total.update(column.tobytes())
         for slot in self.slots:
@@ -104,7 +116,8 @@ class Program:
         return total.hexdigest()
 
     def __repr__(self) -> str:
-        return f"<Program {self.digest[:16]} {self.target} dwords={len(self.words)} kernels={len(self.kernels)}>"
+        what = f"dwords={len(self.words)} kernels={len(self.kernels)}"
+        return f"<Program {self.digest[:16]} {self.target} {self.form} queues={self.lanes} {what}>"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Program) and self.digest == other.digest
@@ -113,8 +126,17 @@ class Program:
         return hash(self.digest)
 
 
-def lower(plan: Plan, fences: Fences, *, gfx10_wait: str = "fence", elide: bool = True) -> Program:
-    """Lower a plan with these fences to one indirect buffer.
+def lower(
+    plan: Plan,
+    fences: Fences,
+    *,
+    gfx10_wait: str = "fence",
+    elide: bool = True,
+    queues: Queues = 1,
+    phased: bool = False,
+    form: str = "pm4",
+) -> Program:
+    """Lower a plan with these fences to what is submitted.
 
     With replays back to back the cold entry is followed by the warm one, inside a NOP packet that skips it; a warm
     start begins in the packet's body.
@@ -122,34 +144,52 @@ def lower(plan: Plan, fences: Fences, *, gfx10_wait: str = "fence", elide: bool 
     gfx10_wait: how gfx10 drains. "fence" is RELEASE_MEM and WAIT_REG_MEM on a word that the replay owns;
     "partial_flush" is CS_PARTIAL_FLUSH, which old gfx10 microcode may not wait for.
     elide: leave out SET_SH_REG of what already stands.
+    queues: how many queues a replay may use (1 to 4; AQL to 64), "auto" for what is known to work on the target, or a
+    lane for each launch as recorded. Only as many are used as there is work for that can run at a time.
+    phased: split every level over the queues; each phase waits for all of the one before.
+    form: "pm4" for indirect buffers, "aql" for one packet per launch. Phases and AQL packets always start cold.
+    A plan with fences="full" has one lane.
+    Lanes have fences of their own, derived here: `fences` must then be those that `derive` gives for the plan.
+
     Raises RecordError for an unknown option, EncodeError for fences of another plan and when a limit is exceeded,
     UnsupportedKernel and UnsupportedTarget for what recording would have refused.
     """
     _check_fences(plan, fences)
-    if gfx10_wait not in GFX10_WAITS:
+    kept = queues if isinstance(queues, int | str) else tuple(queues)
+    options = Options(gfx10_wait, elide, kept, phased, form)
+    _check_options(options)
+    if plan.fence_mode == "full":
+        options = replace(options, queues=1, phased=False)  # what is fenced from everything has no lanes
+    if form == "aql":
+        return _lower_aql(plan, fences, options)
+    if options.phased:
+        return _lower_phases(plan, fences, options)
+    lanes = independent(plan, options.queues)
+    if len(lanes) == 1:
+        return _lower_lanes(plan, (plan.order,), [fences], options)
+    _check_own(plan, fences)
+    return _lower_lanes(plan, lanes, [derive(replace(plan, order=lane)) for lane in lanes], options)
+
+
+def _check_options(options: Options) -> None:
+    known = {"gfx10_wait": GFX10_WAITS, "form": FORMS, "phased": (False, True)}
+    for name, allowed in known.items():
+        if getattr(options, name) not in allowed:
+            raise RecordError(
+                "RL0132",
+                where=f"{name}=",
+                seen=repr(getattr(options, name)),
+                allowed=str(allowed),
+                do="choose one of them",
+            )
+    if options.phased and options.form == "aql":
         raise RecordError(
             "RL0132",
-            where="gfx10_wait=",
-            seen=repr(gfx10_wait),
-            allowed=str(GFX10_WAITS),
-            do="choose one of them",
+            where="phased=True with form='aql'",
+            seen="both",
+            allowed="one of them",
+            do="leave phased= out: AQL lanes wait for single launches",
         )
-    stream = _Stream(family_for(plan.target), gfx10_wait)
-    kernels = _Kernels(plan)
-    before = {fence.at: fence for fence in fences.inner}
-    stream.cold(fences)
-    cold = len(stream.rows)
-    if plan.boundary != "host":
-        stream.warm(before.get(0))
-    warm = len(stream.rows)
-    for at, index in enumerate(plan.order):
-        if at in before and at:
-            stream.fence(before[at])
-        launch = plan.launches[index]
-        stream.launch(launch, kernels[launch.kernel], at)
-    body = len(stream.rows)
-    stream.exit(fences)
-    return _finish(plan, stream, kernels, (cold, warm, body), elide)
 
 
 def _check_fences(plan: Plan, fences: Fences) -> None:
@@ -166,183 +206,123 @@ def _check_fences(plan: Plan, fences: Fences) -> None:
         )
 
 
-class _Stream:
-    """Collects the OPERATION rows of one indirect buffer."""
-
-    def __init__(self, family: FamilyTable, gfx10_wait: str) -> None:
-        self.family, self.gfx10_wait = family, gfx10_wait
-        self.by_fence_word = not family.partial_flush_is_trusted and gfx10_wait == "fence"
-        self.rows: list[np.void] = []
-        self.drains = 0
-        self.words: dict[int, tuple[list[int], Indirect | None]] = {}  # of the WORDS rows
-        self._packed: dict[tuple[object, ...], np.void] = {}
-
-    def _add(self, code: int, **values: int) -> None:
-        self.rows.append(operation(code, **values))
-
-    def cold(self, fences: Fences) -> None:
-        """Where a replay starts when anything may have touched memory: drain, then a system acquire."""
-        self._zero()
-        if fences.entry_rule:
-            self._drain()
-            self._add(ACQUIRE, gcr=self.family.entry_gcr)
-
-    def warm(self, fence: Fence | None) -> None:
-        """Where a replay starts behind another of the same plan: inside a NOP, which a cold start passes over."""
-        self._words([0])
-        inside = len(self.rows)
-        self._zero()
-        if fence is not None:
-            self.fence(fence, first=True)
-        if len(self.rows) == inside:
-            del self.words[len(self.rows) - 1]  # nothing to skip
-            self.rows.pop()
-        else:
-            nop = self.family.packet["NOP"]
-            self.words[inside - 1] = [nop.header(max_dwords(np.array(self.rows[inside:], OPERATION)))], None
-
-    def fence(self, fence: Fence, *, first: bool = False) -> None:
-        if fence.drain:
-            self._drain(first=first)
-        if fence.acquire:
-            self._add(ACQUIRE, gcr=self.family.acquire_gcr(*(name in fence.acquire for name in CLASSES)))
-
-    def exit(self, fences: Fences) -> None:
-        if fences.exit_rule:
-            self._drain()
-            self._add(ACQUIRE, gcr=self.family.release_gcr)
-
-    def _zero(self) -> None:
-        # The fence word is zeroed by the stream itself: a value left by the last replay would satisfy the first wait.
-        if self.by_fence_word:
-            self._add(FENCE_ZERO, fence_reloc=FENCE_WORD)
-
-    def _drain(self, *, first: bool = False) -> None:
-        """Drain; each waits for a larger value than the one before it. `first`: behind a zeroed word of its own."""
-        if not self.by_fence_word:
-            self._add(DRAIN)
-            return
-        self.drains = 1 if first else self.drains + 1
-        self._add(FENCE_DRAIN, value=self.drains, fence_reloc=FENCE_WORD)
-
-    def launch(self, launch: Launch, kernel: int, slot: int) -> None:
-        # The plan keeps its kernels alive, so an id names one; equal launches are packed and checked once.
-        key = (id(launch.kernel), launch.encoded_size, launch.block, launch.dynamic_lds)
-        if key not in self._packed:
-            words = launch.kernel.words(str(launch), launch.dynamic_lds)
-            self._packed[key] = self.family.dispatch_operation(words, launch.encoded_size, launch.block)
-        row = self._packed[key].copy()
-        row["entry_reloc"], row["kernarg_reloc"] = kernel, slot
-        self.rows.append(row)
-        if launch.indirect is not None:
-            row["code"] = SETUP
-            initiator = self.family.initiator.unpack(int(row["initiator"]))
-            self._words(self.family.form("dispatch_indirect", (), **initiator), launch.indirect)
-
-    def _words(self, words: list[int], counts: Indirect | None = None) -> None:
-        """Words that Python has packed; those of an indirect launch are relocated to its counts."""
-        self.words[len(self.rows)] = words, counts
-        self._add(WORDS, value=len(words))
-
-
-class _Kernels:
-    """Each kernel of each module once, numbered in emitted order."""
-
-    def __init__(self, plan: Plan) -> None:
-        self.table: list[Kernel] = []
-        self._by_id: dict[int, int] = {}
-        self._by_value: dict[tuple[Kernel, str], int] = {}
-        for index in plan.order:
-            self._number(plan.launches[index].kernel)
-
-    def _number(self, kernel: Kernel) -> None:
-        if id(kernel) in self._by_id:
-            return
-        value = kernel, kernel.module.sha256 if kernel.module else ""
-        if value not in self._by_value:
-            self._by_value[value] = len(self.table)
-            self.table.append(kernel)
-        self._by_id[id(kernel)] = self._by_value[value]
-
-    def __getitem__(self, kernel: Kernel) -> int:
-        return self._by_id[id(kernel)]
-
-
-def _finish(plan: Plan, stream: _Stream, kernels: _Kernels, rows: tuple[int, int, int], elide: bool) -> Program:
-    """`rows`: where the warm entry, the launches and the tail begin."""
-    operations = np.array(stream.rows, OPERATION)
-    words, relocs = _emit(stream, operations, elide)
-    # No launch stands in the entries or in the tail, so their sizes are exact.
-    cold, entries, tail = (
-        max_dwords(operations[part]) for part in (slice(rows[0]), slice(rows[1]), slice(rows[2], None))
-    )
-    if len(words) > MAX_IB_DWORDS:
+def _check_own(plan: Plan, fences: Fences) -> None:
+    if fences != plan.fences:
         raise EncodeError(
-            "RL0520",
-            where=f"plan of {len(plan.launches)} launches",
-            seen=f"{len(words)} dwords in one indirect buffer",
-            allowed=f"at most {MAX_IB_DWORDS}",
-            do="record fewer launches per graph and submit several",
+            "RL0522",
+            where="lower with several lanes",
+            seen=f"fences of your own: {fences}",
+            allowed="plan.fences: each lane has fences of its own, derived for it",
+            do="lower them with queues=1, phased=False, form='pm4'",
         )
-    image = _KernargImage(plan)
-    warm = cold + 1 if entries > cold else cold if plan.boundary != "host" else 0
+
+
+def _lower_lanes(plan: Plan, lanes: Lanes, fences: Sequence[Fences], options: Options) -> Program:
+    """One stream on each queue; the first waits for the others at the end."""
+    order = [launch for lane in lanes for launch in lane]
+    numbers, words, packets = Numbers(plan, order), Words(elide=options.elide), Packets()
+    loops = plan.boundary != "host"
+    last = [packets.signal() for _ in lanes[1:]]
+    for lane, (launches, own) in enumerate(zip(lanes, fences, strict=True)):
+        stream = Stream(plan, numbers, options.gfx10_wait, lane)
+        stream.entries(own, loops=loops)
+        stream.launches(launches, own)
+        stream.exit(own)
+        completes = FINAL if len(lanes) == 1 else last[lane - 1] if lane else None
+        _add_ibs(packets, lane, words.add(stream, loops=loops), completes)
+    if len(lanes) > 1:
+        packets.end(0, last, FINAL, release="NONE")
+    return _program(plan, order, numbers, words, packets, options, len(lanes) * stream.by_fence_word)
+
+
+def _add_ibs(packets: Packets, lane: int, ibs: range, completes: int | None) -> None:
+    """All indirect buffers of a stream; the last one completes the signal."""
+    for ib in ibs:
+        packets.ib(lane, ib, completes if ib == ibs[-1] else None)
+
+
+def _lower_phases(plan: Plan, fences: Fences, options: Options) -> Program:
+    """A stream for each lane of each phase, between barrier-AND packets."""
+    _check_own(plan, fences)
+    dealt = phases(plan, options.queues)
+    order = [launch for phase in dealt for lane in phase for launch in lane]
+    numbers, words, packets = Numbers(plan, order), Words(elide=options.elide), Packets()
+    own = derive_phases(plan, dealt)
+    before: dict[int, int] = {}  # of the phase before: the signal of each lane
+    for at, phase in enumerate(dealt):
+        busy = [lane for lane, launches in enumerate(phase) if launches]
+        ends = at == len(dealt) - 1
+        signals = {lane: FINAL if ends and len(busy) == 1 else packets.signal() for lane in busy}
+        for lane in busy:
+            packets.wait(lane, [signal for other, signal in before.items() if other != lane])
+            stream = _phase_stream(plan, numbers, options, lane, phase[lane], own[at, lane], ends=ends)
+            _add_ibs(packets, lane, words.add(stream, loops=False), signals[lane])
+        before = signals
+    if len(before) > 1:
+        packets.end(min(before), list(before.values()), FINAL, release="NONE")
+    lanes = max(len(phase) for phase in dealt)
+    return _program(plan, order, numbers, words, packets, options, lanes * stream.by_fence_word)
+
+
+def _phase_stream(
+    plan: Plan, numbers: Numbers, options: Options, lane: int, launches: Sequence[int], own: PhaseFences, *, ends: bool
+) -> Stream:
+    """What a lane reads of a phase. Its completion is observed, so it ends with a drain."""
+    stream = Stream(plan, numbers, options.gfx10_wait, lane)
+    stream.zero()
+    if own.cold:
+        stream.drain()
+        stream.acquire_system()
+    elif own.acquire:
+        stream.acquire(own.acquire)
+    stream.marks += [len(stream.rows)] * 2
+    stream.launches(launches, own.inner)
+    stream.marks.append(len(stream.rows))
+    stream.drain()
+    if ends:
+        stream.release_system()
+    return stream
+
+
+def _lower_aql(plan: Plan, fences: Fences, options: Options) -> Program:
+    """A packet for each launch. What recording refuses is refused here too, though no register is written."""
+    _check_own(plan, fences)
+    lanes = derive_aql(plan, chains(plan, options.queues))
+    order = [row.launch for lane in lanes for row in lane]
+    numbers = Numbers(plan, order)
+    checked = Stream(plan, numbers, options.gfx10_wait, 0)
+    for launch in order:
+        checked.launch(launch)
+    packets = aql_packets(plan, lanes, numbers.kernel_of, numbers.slot_of)
+    return _program(plan, order, numbers, Words(elide=options.elide), packets, options, 0)
+
+
+def _program(
+    plan: Plan,
+    order: Sequence[int],
+    numbers: Numbers,
+    words: Words,
+    packets: Packets,
+    options: Options,
+    fence_words: int,
+) -> Program:
+    image = KernargImage(plan, order)
+    emitted, relocs, ibs = words.columns()
+    rows, packet_relocs = packets.columns()
     return Program(
         target=plan.target,
-        words=words,
+        words=emitted,
         relocs=relocs,
-        ibs=np.array([(0, warm, len(words) - tail, len(words))], IB),
+        ibs=ibs,
+        packets=rows,
+        packet_relocs=packet_relocs,
+        signals=packets.signals,
         kernarg=image.bytes(),
         kernarg_relocs=np.array(image.relocs, KERNARG_RELOC),
         patches=np.array(image.patches, PATCH_POINT),
         slots=plan.slots,
-        kernels=tuple(kernels.table),
+        kernels=tuple(numbers.kernels),
         slot_offsets=np.array(image.offsets, np.uint64),
-        needs_fence_word=stream.by_fence_word,
-        gfx10_wait=stream.gfx10_wait,
-        elide=elide,
+        fence_words=fence_words,
+        options=options,
     )
-
-
-def _emit(stream: _Stream, rows: NDArray[np.void], elide: bool) -> tuple[NDArray[np.uint32], NDArray[np.void]]:
-    words = np.zeros(max_dwords(rows), np.uint32)
-    relocs = np.zeros(max_relocs(rows), RELOC)
-    used, relocated = emit_program(rows, words, relocs, stream.family.family(), elide)
-    relocs = relocs[:relocated]
-    more: list[tuple[int, int, int, int, int]] = []
-    for place in relocs[relocs["kind"] == WORDS_HERE]:
-        packed, counts = stream.words[int(place["index"])]
-        at = int(place["dword"])
-        words[at : at + len(packed)] = packed
-        if counts is not None:  # the address is in the two dwords behind the header
-            more += [(at + 1 + half, BUFFER, half, counts.buffer, counts.addend) for half in range(2)]
-    kept = np.concatenate([relocs[relocs["kind"] != WORDS_HERE], np.array(more, RELOC)])
-    return words[:used].copy(), kept[np.argsort(kept["dword"], kind="stable")]
-
-
-class _KernargImage:
-    """All kernarg segments behind one another, in emitted order, each at a multiple of KERNARG_SLOT_BYTES."""
-
-    def __init__(self, plan: Plan) -> None:
-        self.offsets: list[int] = []
-        self.relocs: list[tuple[int, int, int]] = []
-        self.patches: list[tuple[int, int, int, int]] = []
-        self._image = bytearray()
-        self._slots = {slot.name: index for index, slot in enumerate(plan.slots)}
-        for index in plan.order:
-            self._add(plan.launches[index], plan)
-
-    def _add(self, launch: Launch, plan: Plan) -> None:
-        start = len(self._image)
-        self.offsets.append(start)
-        # Padding is zeros, so that equal plans have equal images; a segment without arguments still has its slot.
-        padded = max(-(-len(launch.kernarg) // KERNARG_SLOT_BYTES), 1) * KERNARG_SLOT_BYTES
-        self._image += launch.kernarg.ljust(padded, b"\0")
-        self.relocs += [(start + p.offset, p.buffer, p.addend) for p in launch.pointers]
-        kinds = list(TYPES)
-        for use in launch.slots:
-            at = self._slots[use.slot]
-            kind = plan.slots[at].type
-            self.patches.append((at, start + use.offset, slot_bytes(kind), kinds.index(kind)))
-
-    def bytes(self) -> NDArray[np.uint8]:
-        return np.frombuffer(bytes(self._image), np.uint8).copy()

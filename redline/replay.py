@@ -73,7 +73,7 @@ class Replay:
         self._kernarg[:] = program.kernarg
         apply_kernarg_relocs(self._kernarg, program.kernarg_relocs, buffers)
         owned = np.zeros(1, np.uint64)
-        if program.needs_fence_word:
+        if program.fence_words:
             owned[0] = stack.enter_context(agent.allocate(64, "kernarg")).address
         ib = stack.enter_context(agent.allocate(4 * len(program.words), "kernarg", executable=True))
         self._words = ib.view(np.uint32)[: len(program.words)]

@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 
 SCHEMA: Final = 1
 
-#: The ring of a queue is counted by its owner; a replay owns one completion signal.
-_SIGNALS: Final = 1
-
 
 def stats(plan: Plan) -> dict[str, Any]:
     """Launches, drains, acquires, dwords and kernarg bytes of a plan.
@@ -54,7 +51,7 @@ def _figures(plan: Plan, fences: Fences, program: Program) -> dict[str, Any]:
 
 def _compared(plan: Plan, fences: Fences) -> dict[str, Any]:
     """The figures of other fences, lowered with the options of the plan's own program."""
-    options = plan.program
+    options = plan.program.options
     return _figures(plan, fences, lower(plan, fences, gfx10_wait=options.gfx10_wait, elide=options.elide))
 
 
@@ -81,8 +78,8 @@ def memory(plan: Plan) -> dict[str, int]:
     parts = {
         "kernarg_bytes": max(len(program.kernarg), 64),
         "ib_bytes": 4 * len(program.words),
-        "fence_word_bytes": 64 if program.needs_fence_word else 0,
+        "fence_word_bytes": 64 * program.fence_words,
         "buffer_bytes": sum(b.nbytes for b in plan.buffers if b.role == "internal" and b.root == b.index),
         "scratch_bytes": 0,
     }
-    return {**parts, "bytes": sum(parts.values()), "signals": _SIGNALS}
+    return {**parts, "bytes": sum(parts.values()), "signals": program.signals}

@@ -33,7 +33,7 @@ def split(plan: Plan, k: int) -> tuple[Plan, Plan]:
             do="leave at least one launch on both sides",
         )
     parts = _part(plan, plan.order[:k]), _part(plan, plan.order[k:])
-    options = plan.program
+    options = plan.program.options
     for part in parts:
         part.__dict__["program"] = lower(part, part.fences, gfx10_wait=options.gfx10_wait, elide=options.elide)
     return parts

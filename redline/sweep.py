@@ -198,11 +198,12 @@ def find_needs(order, rounds, starts, spans, does, after_starts, after, nodes): 
     """What each launch of the last of `rounds` rounds of `order` needs, int32 (4, n) by position in the order.
 
     Row 0: the latest earlier position that it must wait for. Rows 1 to 3: the latest that wrote what it reads through
-    K, through V and through P. Positions count on from round to round; -1 is none.
+    K, through V and through P. Positions count on from round to round; -1 is none. `order` may be a part of the
+    launches that no `after` leaves.
     """
     forest = _forest(nodes)
     n = len(order)
-    position = np.empty(n, np.int32)
+    position = np.empty(len(starts) - 1, np.int32)
     for p in range(n):
         position[order[p]] = p
     needs = np.empty((4, n), np.int32)

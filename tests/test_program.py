@@ -83,8 +83,8 @@ def test_gfx10_drains_by_a_fence_word() -> None:
         wait = f"C0053C00 00000015 {low:08X} {high:08X} {k:08X} FFFFFFFF 00000004"
         assert text.count(f"{drain} {wait}") == 1
     assert "C0004600" not in text
-    assert plan.program.needs_fence_word
-    assert not graph.compile().program.needs_fence_word
+    assert plan.program.fence_words == 1
+    assert graph.compile().program.fence_words == 0
 
 
 @given(items=nodes())
@@ -195,7 +195,7 @@ def test_a_digest_sees_what_relocations_and_patch_points_name() -> None:
         {"slots": (replace(slot, default=bytes(4)),)},
         {"slots": (replace(slot, type="u4"),)},
         {"patches": program.patches[:0]},
-        {"needs_fence_word": True},
+        {"fence_words": 1},
     ):
         assert replace(program, **changes) != program, changes
 

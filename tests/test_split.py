@@ -114,7 +114,9 @@ def test_roles_slots_and_options_of_the_parts() -> None:
         ("out", "inout"),
     ]
     assert [[slot.name for slot in part.slots] for part in (first, second)] == [["a"], ["b"]]
-    assert [(p.program.gfx10_wait, p.program.elide) for p in (first, second)] == [("partial_flush", False)] * 2
+    assert [(p.program.options.gfx10_wait, p.program.options.elide) for p in (first, second)] == [
+        ("partial_flush", False)
+    ] * 2
     assert "#0 k reads" not in second.explain()
 
 

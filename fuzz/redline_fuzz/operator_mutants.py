@@ -17,7 +17,7 @@ FILE = "redline/fences.py"
 
 #: The functions that decide; the others check what users pass, or present.
 DECIDING = (
-    *("derive", "full_fences", "all_classes", "_entry", "_line_drains", "_loop_drains", "_acquires", "_stab"),
+    *("derive", "full_fences", "all_classes", "_entry", "_line_drains", "_loop_drains", "acquires_at", "_stab"),
     "_check_order",
 )
 

@@ -102,7 +102,12 @@ _RUNS = (3, 2, 2, 1, 1)
 
 
 def max_dwords(ops: NDArray[np.void]) -> int:
-    """How many dwords `emit_program` may write for `ops`: a few a launch more than it needs without elision.
+    """How many dwords `emit_program` may write for `ops`: a few a launch more than it needs without elision."""
+    return int(each_max_dwords(ops).sum())
+
+
+def each_max_dwords(ops: NDArray[np.void]) -> NDArray[np.int64]:
+    """The same for each operation, of the shape of `ops`.
 
     Elision splits n registers into at most (n + 1) // 2 packets, which is n + (n + 1) // 2 + 1 dwords at worst.
     """
@@ -111,7 +116,8 @@ def max_dwords(ops: NDArray[np.void]) -> int:
     launch = runs + users + (users + 1) // 2 + (users > 0)
     codes = ops["code"]
     more = np.where((codes == DISPATCH) | (codes == SETUP), launch, np.where(codes == WORDS, ops["value"], 0))
-    return int((_DWORDS[codes] + more).sum())
+    dwords: NDArray[np.int64] = _DWORDS[codes] + more
+    return dwords
 
 
 def max_relocs(ops: NDArray[np.void]) -> int:
