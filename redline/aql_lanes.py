@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -32,7 +33,7 @@ NONE, AGENT, SYSTEM = 0, 1, 2
 #: Rules that keep a bit without a hazard as its reason.
 AQL_RULES: Final = {
     "cold-entry": "the first launch of a lane: barrier bit, acquire at system scope",
-    "aql-release": "agent release where another launch reads, system where the host does: L2 is shared, HSA asks for it",
+    "aql-release": "release where a launch (agent) or the host (system) reads: L2 is shared, HSA asks for it",
     "aql-classes": "an AQL acquire has no classes: I, K, V and L1 together",
     "host-exit": "the last packet waits for all lanes and releases at system scope",
 }
@@ -130,7 +131,7 @@ class _Walk:
 
     def _edges(self) -> Iterable[tuple[int, int]]:
         if self.plan.fence_mode == "full":
-            return zip(self.plan.order, self.plan.order[1:], strict=False)
+            return pairwise(self.plan.order)
         return self.plan.edges
 
     def lanes(self) -> AqlLanes:

@@ -74,6 +74,7 @@ CODES: dict[str, str] = {
     "RL0143": "not a plan",
     "RL0144": "workgroup counts in memory for a packet that holds its grid",
     "RL0145": "a synthetic kernel of arguments that no kernel has",
+    "RL0146": "conflicting launches on queues that do not wait for one another",
     "RL0201": "a conflict that nothing orders",
     "RL0202": "fences at positions that are repeated, unordered or no positions",
     "RL0203": "an order that puts a launch before one that it is after=",
@@ -103,6 +104,7 @@ CODES: dict[str, str] = {
     "RL0511": "a packet behind the end of a stream",
     "RL0520": "too many dwords for one indirect buffer",
     "RL0521": "a fence outside the plan's order",
+    "RL0522": "fences of one's own for a program of several lanes",
     "RL0601": "not a whole, linked AMDGPU code object",
     "RL0602": "a code object with another hash than asked for",
     "RL0603": "no code object for the target, or more than one",
@@ -122,6 +124,7 @@ CODES: dict[str, str] = {
     "RL0713": "data of a type that host writes do not take",
     "RL0714": "not a plan, or bindings that are no mapping",
     "RL0715": "a dtype that memory cannot hold",
+    "RL0716": "more packets than a queue's ring holds",
     "RL0901": "no HSA runtime library was found",
     "RL0902": "a call into the HSA runtime returned an error status",
     "RL0903": "the HSA runtime found no device",
@@ -143,12 +146,14 @@ CODES: dict[str, str] = {
     "RL1202": "slots without a value at submit",
     "RL1203": "a wait without a submit",
     "RL1204": "use of a closed replay",
+    "RL1205": "a batch or a release that the plan does not have",
     "RL1301": "kernarg memory that crosses a 4 GiB boundary",
     "RL1401": "a change while the replay is in flight",
     "RL1402": "host access while a replay is in flight",
     "RL1403": "closing memory that an open replay uses",
     "RL1404": "a submit whose memory another replay in flight uses",
     "RL1405": "a submit during host access to its memory",
+    "RL1406": "behind a submit without release",
 }
 
 

@@ -45,7 +45,7 @@ class Uses:
                 where=f"DeviceBuffer.{what}",
                 seen="a replay that uses this buffer is in flight",
                 allowed="host access between replays",
-                do="call replay.wait(timeout=...) first",
+                do="call replay.wait(timeout=...) first; behind submit(release=False), submit and wait with a release",
             )
 
     @contextmanager
@@ -71,6 +71,8 @@ class Flight:
         self._ticket = 0
         self._again = False
         self._in_flight = False
+        self._unreleased = False  # submitted with release=False: done for the host to see only after a later submit
+        self._resumed = False  # whether this submission came behind such a one
         self._failed: QueueFailed | None = None
         self.closed = False
         self.lock = _lock
@@ -103,12 +105,25 @@ class Flight:
                 allowed=f"{what} between replays",
                 do="call replay.wait(timeout=...) first",
             )
+        if self._unreleased and what != "submit":
+            raise ReplayBusy(
+                "RL1406",
+                where=f"Replay.{what}",
+                seen="the last submit was one with release=False: its launches may still run",
+                allowed=f"{what} behind a submit with release=True",
+                do="submit and wait with release=True first",
+            )
 
     def take(self) -> bool:
         """Be in flight; whether nobody else touched the memory since the last time. Raises ReplayBusy.
 
         The caller holds `lock` and has called `check_idle`.
         """
+        self._resumed = self._unreleased
+        if self._unreleased:  # everything is still taken from the last time
+            self._in_flight, self._unreleased = True, False
+            self._ticket += 1
+            return True
         if any(uses.writers for uses in self._reads) or any(uses.busy for uses in self._writes):
             raise ReplayBusy(
                 "RL1404",
@@ -135,13 +150,16 @@ class Flight:
 
     def give_back(self) -> None:
         """Nothing was submitted after all. The caller holds `lock`."""
+        if self._resumed:
+            self._in_flight, self._unreleased = False, True
+            return
         self._again = False
         self._leave()
 
     def _leave(self) -> None:
         """Not in flight any more."""
-        if self._in_flight:
-            self._in_flight = False
+        if self._in_flight or self._unreleased:
+            self._in_flight = self._unreleased = False
             self._count(-1)
 
     def ticket(self) -> int:
@@ -159,12 +177,19 @@ class Flight:
                 )
             return self._ticket
 
-    def land(self, ticket: int, failure: QueueFailed | None = None) -> None:
-        """That submission has ended. A slower thread that waited for an earlier one changes nothing."""
+    def land(self, ticket: int, failure: QueueFailed | None = None, *, released: bool = True) -> None:
+        """That submission has ended. A slower thread that waited for an earlier one changes nothing.
+
+        Without its release the memory stays taken until a later one has ended with it.
+        """
         with _lock:
             self._failed = self._failed or failure
-            if ticket == self._ticket:
+            if ticket != self._ticket:
+                return
+            if released or self._failed:
                 self._leave()
+            elif self._in_flight:
+                self._in_flight, self._unreleased = False, True
 
     def close(self) -> None:
         """The replay's queue is gone: nothing of it runs or will."""

@@ -9,6 +9,7 @@ stream a launch belongs to and what packets run them is `program.py`'s.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -20,6 +21,7 @@ from .encoders.dispatch import operation
 from .encoders.emit import (
     ACQUIRE,
     BUFFER,
+    DISPATCH,
     DRAIN,
     FENCE_DRAIN,
     FENCE_ZERO,
@@ -47,7 +49,7 @@ MAX_IB_DWORDS: Final = 0xFFFFF
 
 #: One row per indirect buffer, in dwords of `words`: where a cold and a warm replay start (equal where they need not
 #: differ), where it ends without and with what stands at the end of a submission (equal but for a stream's last).
-IB: Final = np.dtype([("cold", "<u4"), ("warm", "<u4"), ("end", "<u4"), ("end_release", "<u4")])
+IB_ROW: Final = np.dtype([("cold", "<u4"), ("warm", "<u4"), ("end", "<u4"), ("end_release", "<u4")])
 
 
 class Numbers:
@@ -220,11 +222,12 @@ class Words:
         self._words: list[NDArray[np.uint32]] = []
         self._relocs: list[NDArray[np.void]] = []
         self.ibs: list[tuple[int, int, int, int]] = []
+        self.launches: list[int] = []  # of each indirect buffer
 
     def columns(self) -> tuple[NDArray[np.uint32], NDArray[np.void], NDArray[np.void]]:
         """(words, relocs, ibs)."""
         words = np.concatenate([np.zeros(0, np.uint32), *self._words])
-        return words, np.concatenate([np.zeros(0, RELOC), *self._relocs]), np.array(self.ibs, IB)
+        return words, np.concatenate([np.zeros(0, RELOC), *self._relocs]), np.array(self.ibs, IB_ROW)
 
     def add(self, stream: Stream, *, loops: bool) -> range:
         """Emit a stream; the indices of its indirect buffers."""
@@ -239,6 +242,7 @@ class Words:
             warm = entered + 1 if skipped > entered else entered if loops else 0
             left = max_dwords(rows[tail:]) if end == len(rows) else 0
             self.ibs.append((start, start + warm, self._dwords - left, self._dwords))
+            self.launches.append(int(np.isin(rows[begin:end]["code"], (DISPATCH, SETUP)).sum()))
         return range(first, len(self.ibs))
 
     def _emit(self, stream: Stream, rows: NDArray[np.void], begin: int) -> None:
@@ -276,7 +280,7 @@ def _cuts(rows: NDArray[np.void], body: int, tail: int) -> list[tuple[int, int]]
     starts = [0, *np.flatnonzero(~joined).tolist(), len(rows)]
     total = np.concatenate([[0], np.cumsum(sizes)])
     cuts = [0]
-    for begin, end in zip(starts, starts[1:], strict=False):
+    for begin, end in pairwise(starts):
         if total[end] - total[begin] > MAX_IB_DWORDS:
             raise EncodeError(
                 "RL0520",

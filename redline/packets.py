@@ -37,7 +37,11 @@ IB, KERNEL_OBJECT, SLOT, SIGNAL = 0, 1, 2, 3
 #: The signal that ends a replay.
 FINAL: Final = 0
 
-_IB_ADDRESS, _OBJECT, _KERNARG, _DEPENDENCY, _COMPLETION = 2, 8, 10, 2, 14
+#: Packet type of a barrier-AND packet (hsa.h), and the first word of a packet's completion signal.
+BARRIER_AND: Final = 3
+COMPLETION: Final = 14
+
+_IB_ADDRESS, _OBJECT, _KERNARG, _DEPENDENCY = 2, 8, 10, 2
 _SCOPES: Final = ("NONE", "AGENT", "SYSTEM")
 
 
@@ -96,7 +100,7 @@ class Packets:
     def _add(
         self, lane: int, words: NDArray[np.uint32], refers: list[tuple[int, int, int]], completes: int | None
     ) -> None:
-        refers += [] if completes is None else [(_COMPLETION, SIGNAL, completes)]
+        refers += [] if completes is None else [(COMPLETION, SIGNAL, completes)]
         self._relocs += [(len(self._rows), *reference) for reference in refers]
         self._rows.append((lane, words))
 

@@ -27,8 +27,8 @@ from .fences import Fences, derive
 from .kernarg import Slot
 from .kernel import Kernel
 from .lanes import Lanes, Queues, chains, independent, phases
-from .lowering import IB, KernargImage, Numbers, Stream, Words
-from .packets import FINAL, Packets, aql_packets, join
+from .lowering import KernargImage, Numbers, Stream, Words
+from .packets import FINAL, IB, SLOT, Packets, aql_packets
 from .phases import PhaseFences, derive_phases
 
 if TYPE_CHECKING:
@@ -56,12 +56,13 @@ class Options:
 class Program:
     """Words and packets without addresses. Compared by value through `digest`.
 
-    `words`: uint32 of shape (dwords,), 0 at relocated dwords. Rows, one dimension each: `relocs` (RELOC), `ibs` (IB, one
-    for each indirect buffer), `packets` (PACKET, lane by lane), `packet_relocs` (PACKET_RELOC), `patches`
+    `words`: uint32 of shape (dwords,), 0 at relocated dwords. Rows, one dimension each: `relocs` (RELOC), `ibs`
+    (IB_ROW, one for each indirect buffer), `packets` (PACKET, lane by lane), `packet_relocs` (PACKET_RELOC), `patches`
     (PATCH_POINT). `signals`: how many a replay needs; the host waits for signal 0, the others are waits between lanes.
     `fence_words`: how many dwords the replay owns for drains (gfx10). `kernarg`: uint8 image of all slots, shape
     (bytes,). `kernarg_relocs`: 64-bit pointers in the image, shape (pointers,). `kernels` and `slot_offsets` (bytes,
-    shape (launches,)) are what relocations of kind KERNEL_ENTRY and KERNARG index. `options` are those of `lower`.
+    shape (launches,)) are what relocations of kind KERNEL_ENTRY and KERNARG index. `order`: recorded indices by slot,
+    as lanes emit them; `ib_launches`: how many of them each indirect buffer has. `options` are those of `lower`.
     """
 
     target: str
@@ -78,6 +79,8 @@ class Program:
     kernels: tuple[Kernel, ...]
     slot_offsets: NDArray[np.uint64]
     fence_words: int
+    order: tuple[int, ...]
+    ib_launches: tuple[int, ...]
     options: Options
 
     def __post_init__(self) -> None:
@@ -99,6 +102,17 @@ class Program:
         if self.options.form == "aql":
             return "aql"
         return "pm4 phases" if self.options.phased else "pm4 lanes" if self.lanes > 1 else "pm4"
+
+    def launches_of(self, packet: int) -> tuple[int, ...]:
+        """Recorded indices of what a packet runs."""
+        rows = self.packet_relocs[self.packet_relocs["packet"] == packet]
+        for row in rows:
+            if row["kind"] == SLOT:
+                return (self.order[int(row["index"])],)
+            if row["kind"] == IB:
+                first = sum(self.ib_launches[: int(row["index"])])
+                return self.order[first : first + self.ib_launches[int(row["index"])]]
+        return ()
 
     @cached_property
     def digest(self) -> str:
@@ -151,8 +165,9 @@ def lower(
     A plan with fences="full" has one lane.
     Lanes have fences of their own, derived here: `fences` must then be those that `derive` gives for the plan.
 
-    Raises RecordError for an unknown option, EncodeError for fences of another plan and when a limit is exceeded,
-    UnsupportedKernel and UnsupportedTarget for what recording would have refused.
+    Raises RecordError for an unknown option and for counts in memory with form="aql", EncodeError for fences of another
+    plan and when a limit is exceeded, UnsupportedKernel and UnsupportedTarget for what recording would have refused,
+    HazardError as `derive` does.
     """
     _check_fences(plan, fences)
     kept = queues if isinstance(queues, int | str) else tuple(queues)
@@ -324,5 +339,7 @@ def _program(
         kernels=tuple(numbers.kernels),
         slot_offsets=np.array(image.offsets, np.uint64),
         fence_words=fence_words,
+        order=tuple(order),
+        ib_launches=tuple(words.launches),
         options=options,
     )

@@ -1,34 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Replay: a program with addresses. Owns its memory, code and queue; patch, submit, wait.
+"""Replay: patch, submit, wait. Owns queues and, through `Placed`, memory and code.
 
-Everything that a submit needs is made at instantiate; after that, a replay writes nothing but patched arguments and one
-AQL packet. Decides no order and no fence.
+Everything that a submit needs is made at instantiate; after that, a replay writes nothing but patched arguments and AQL
+packets. Decides no order and no fence.
 """
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from . import hsa
 from .bindings import bind
-from .encoders.aql import pm4_ib_packet
-from .encoders.emit import PATCH, apply_kernarg_relocs, apply_patches, apply_relocs
-from .errors import BindingError, HsaError, KernargPoolExhausted, NotRecorded, QueueFailed, ReplayTimeout
+from .errors import BindingError, HsaError, NotRecorded, QueueFailed, ReplayTimeout
 from .flight import Flight, Uses
 from .kernarg import encode
+from .placed import Batches, Placed, describe, repeated
 
 if TYPE_CHECKING:
     from .device import Bindings, Device, DeviceBuffer
     from .plan import Plan
     from .ranges import Buffer
 
-_WINDOW: Final = 1 << 32
+#: Slots of the smallest ring.
+LEAST_PACKETS: Final = 64
+
 _LONGEST_WAIT: Final = 86400.0  # a day: every wait ends
 
 
@@ -45,97 +46,40 @@ class Replay:
         self._check_target()
         self._bound = bind(plan, device, bindings)
         self._check_grid()
+        self._name = f"plan {plan.fingerprint[:16]}"
         self._missing = {slot.name for slot in plan.slots if slot.default is None}
         self._types = {slot.name: (index, slot.type) for index, slot in enumerate(plan.slots)}
         self._values = np.zeros(8 * max(len(plan.slots), 1), np.uint8)
-        self._describe = _describer(plan)
         stack = ExitStack()
         try:
-            self._build(stack)
-            self._queue = device.agent.queue()
+            self.placed = Placed(device, plan, self._bound, stack)
+            self._batches = _all_batches(self.placed)
+            self._queues = [self._queue(stack, len(packets)) for packets in self._batches[False, True]]
         except BaseException:
             stack.close()
             raise
         self._flight = Flight(*_touched(plan, self._bound))
-        # Must not hold the replay itself, nor may the queue's packet descriptions: it would never be collected.
-        self._free = weakref.finalize(self, _free, self._queue, stack, self._flight)
+        self._released = True  # whether the submission in flight ends with its release
+        # Must not hold the replay itself, nor may the queues' packet descriptions: it would never be collected.
+        self._free = weakref.finalize(self, _free, self._queues, stack, self._flight)
 
     def __repr__(self) -> str:
         return f"<Replay of {self.plan!r} on {self.device.name}>"
 
     # -- instantiate --
 
-    def _build(self, stack: ExitStack) -> None:
-        agent, program = self.device.agent, self.program
-        self._addresses = buffers = self._buffer_addresses(stack)
-        arena = self._arena(stack, max(len(program.kernarg), 64))
-        self._kernarg = arena.view(np.uint8)[: len(program.kernarg)]
-        self._kernarg[:] = program.kernarg
-        apply_kernarg_relocs(self._kernarg, program.kernarg_relocs, buffers)
-        owned = np.zeros(1, np.uint64)
-        if program.fence_words:
-            owned[0] = stack.enter_context(agent.allocate(64, "kernarg")).address
-        ib = stack.enter_context(agent.allocate(4 * len(program.words), "kernarg", executable=True))
-        self._words = ib.view(np.uint32)[: len(program.words)]
-        self._words[:] = program.words
-        slots = program.slot_offsets + np.uint64(arena.address)
-        self._tables = self._entries(stack), slots, buffers, owned
-        apply_relocs(self._words, program.relocs, *self._tables)
-        self._signal = stack.enter_context(agent.signal(0))
-        self._cold, self._warm = (self._packet(ib.address, start) for start in ("cold", "warm"))
-
-    def _packet(self, ib_va: int, start: str) -> NDArray[np.uint32]:
-        """The AQL packet that runs the indirect buffer from one of its starts to its release."""
-        row = self.program.ibs[0]
-        first, end = int(row[start]), int(row["end_release"])
-        return pm4_ib_packet(ib_va + 4 * first, end - first, self._signal.handle)[None, :]
-
-    def _entries(self, stack: ExitStack) -> NDArray[np.uint64]:
-        """Entry address of each kernel: kernel object plus the descriptor's entry offset."""
-        loaded: dict[str, hsa.LoadedCode] = {}
-        entries = []
-        for kernel in self.program.kernels:
-            module = kernel.module
-            if module is None:
-                raise BindingError(
-                    "RL0703",
-                    where=f"kernel {kernel.name!r}",
-                    seen="a synthetic kernel without code",
-                    allowed="kernels of a loaded code object",
-                    do="record kernels from rl.load(...) to run them",
-                )
-            if module.sha256 not in loaded:
-                loaded[module.sha256] = stack.enter_context(self.device.agent.load(module.data))
-            entries.append(loaded[module.sha256].kernel_object(kernel.symbol) + kernel.entry_offset)
-        return np.array(entries, np.uint64)
-
-    def _arena(self, stack: ExitStack, nbytes: int) -> hsa.Buffer:
-        """Kernarg memory inside one 4 GiB window: all slots share the high half of their address."""
-        agent = self.device.agent
-        for _ in range(2):  # a second block cannot straddle the same boundary as the first, which is kept meanwhile
-            arena = stack.enter_context(agent.allocate(nbytes, "kernarg"))
-            if arena.address // _WINDOW == (arena.address + nbytes - 1) // _WINDOW:
-                return arena
-        raise KernargPoolExhausted(
-            "RL1301",
-            where="Device.instantiate",
-            seen=f"{nbytes} bytes at 0x{arena.address:x} cross a 4 GiB boundary",
-            allowed="one 4 GiB window",
-            do="free other kernarg memory, or split the graph",
-        )
-
-    def _buffer_addresses(self, stack: ExitStack) -> NDArray[np.uint64]:
-        """Address of each buffer of the plan, by index; internal ones are allocated here."""
-        addresses = np.zeros(len(self.plan.buffers), np.uint64)
-        for buffer in self.plan.buffers:
-            if buffer.index in self._bound:
-                addresses[buffer.index] = self._bound[buffer.index].address
-            elif buffer.root != buffer.index:
-                addresses[buffer.index] = addresses[buffer.root] + np.uint64(buffer.root_offset)
-            else:
-                memory = stack.enter_context(self.device.agent.allocate(buffer.nbytes, buffer.kind))
-                addresses[buffer.index] = memory.address
-        return addresses
+    def _queue(self, stack: ExitStack, packets: int) -> hsa.Queue:
+        """A queue whose ring holds one replay; the stack closes it before the memory that it uses."""
+        most = self.device.agent.queue_max_size
+        if packets > most:
+            raise BindingError(
+                "RL0716",
+                where=f"instantiate on {self.device.name}",
+                seen=f"{packets} packets on one queue",
+                allowed=f"at most {most}, what a ring holds there",
+                do="lower with form='pm4', or record fewer launches per graph",
+            )
+        return stack.enter_context(self.device.agent.queue(max(LEAST_PACKETS, 1 << (packets - 1).bit_length())))
 
     def _check_target(self) -> None:
         if self.plan.target != self.device.target:
@@ -176,7 +120,9 @@ class Replay:
             self._check_usable("patch")
             for (index, _), data in rows:
                 self._values[8 * index : 8 * index + len(data)] = np.frombuffer(data, np.uint8)
-            apply_patches(self._kernarg, self._patch_rows({index for (index, _), _ in rows}), self._values)
+            points = self.program.patches
+            chosen = points[np.isin(points["slot"], [index for (index, _), _ in rows])]
+            self.placed.patch(chosen, self._values)
             self._missing -= set(values)
 
     def bind(self, bindings: Bindings) -> None:
@@ -188,37 +134,73 @@ class Replay:
         with self._flight.lock:
             self._check_usable("bind")
             now = bind(self.plan, self.device, _merged(self.plan, self._bound, bindings))
-            for index, memory in now.items():
-                self._addresses[index] = memory.address
-            for buffer in self.plan.buffers:
-                if buffer.root != buffer.index:
-                    self._addresses[buffer.index] = self._addresses[buffer.root] + np.uint64(buffer.root_offset)
-            apply_kernarg_relocs(self._kernarg, self.program.kernarg_relocs, self._addresses)
-            apply_relocs(self._words, self.program.relocs, *self._tables)
+            self.placed.bind(now)
             self._bound = now
             self._flight.use(*_touched(self.plan, now))
 
-    def submit(self) -> None:
-        """Submit one replay and return.
+    def submit(self, times: int = 1, *, release: bool = True) -> None:
+        """Submit `times` replays back to back and return; all with the same arguments.
+
+        Only the last ends with the drain and the release for the host. With `release=False` (a plan of boundary="queue"
+        only) that one leaves them out too: what follows must be another submit, and the host may neither read, patch
+        nor bind until one with a release is done.
 
         Raises ReplayBusy while this replay, or another that shares written memory with it, is in flight, and while
-        another thread of the host reads or writes memory of it; NotRecorded
-        while a slot has no value or when the replay is closed; QueueFailed when the device has stopped the queue;
-        ReplayTimeout when the queue's ring stays full for a second; HsaError when the device is closed. Nothing was
-        submitted then.
+        another thread of the host reads or writes memory of it; NotRecorded while a slot has no value, when the replay
+        is closed, for a number of times or a release that this plan does not have; QueueFailed when the device has
+        stopped the queue; ReplayTimeout when the queue's ring stays full for a second; HsaError when the device is
+        closed. Nothing was submitted then.
         """
+        if isinstance(times, bool) or times != 1 or not release:
+            self._check_batch(times, release)
         with self._flight.lock:
             self._check_usable("submit")
             self._check_slots()
-            self._signal.store(1)
+            for signal in self.placed.signals:
+                signal.store(1)
             warm = self._flight.take() and self.plan.boundary != "host"
             try:
-                self._queue.submit(self._warm if warm else self._cold, describe=self._describe)
+                self._publish(times, warm=warm, release=release)
             except (HsaError, QueueFailed, ReplayTimeout):
-                self._flight.give_back()  # refused before a slot of the ring was reserved
+                self._flight.give_back()  # refused before a slot of any ring was reserved
                 raise
-            # Anything else, such as an interrupt, may have come after the packet was published: in flight until waited
+            self._released = release
+            # Anything else, such as an interrupt, may have come after a packet was published: in flight until waited
             # for or closed.
+
+    def _publish(self, times: int, *, warm: bool, release: bool) -> None:
+        batches = self._batches[warm, release]
+        if times > 1:
+            host = self.plan.boundary == "host"  # each replay is complete by itself
+            first, again = self._batches[warm, host], self._batches[not host, host]
+            batches = repeated(first, again, self._batches[not host, release], times)
+        parts = [
+            (queue, packets, partial(describe, self._name, self.program, self.plan.launches, lane, times))
+            for lane, (queue, packets) in enumerate(zip(self._queues, batches, strict=True))
+        ]
+        hsa.submit_together(parts)
+
+    def _check_batch(self, times: int, release: bool) -> None:
+        rings = zip(self._queues, self._batches[False, True], strict=True)
+        most = min(queue.packets // len(packets) for queue, packets in rings)
+        if self.program.form == "pm4 phases" or (self.program.form == "aql" and self.program.lanes > 1):
+            most = 1
+        if isinstance(times, bool) or not isinstance(times, int) or not 1 <= times <= most:
+            raise NotRecorded(
+                "RL1205",
+                where="Replay.submit(times=)",
+                seen=repr(times),
+                allowed=f"1 to {most}: what the queues' rings hold; 1 where lanes wait for one another",
+                do="submit again for more",
+            )
+        if not release and self.plan.boundary != "queue":
+            raise NotRecorded(
+                "RL1205",
+                where="Replay.submit(release=False)",
+                seen=f'a plan of boundary="{self.plan.boundary}"',
+                allowed='boundary="queue": nobody else looks between replays',
+                do='compile with boundary="queue", or leave release= out',
+            )
 
     def wait(self, timeout: float = 10.0) -> None:
         """Wait until the submitted replay is done; `timeout` in seconds.
@@ -230,13 +212,17 @@ class Replay:
         _check_timeout(timeout)
         ticket = self._flight.ticket()
         try:
-            self._signal.wait_below(1, timeout, poll=self._queue.check)
+            self.placed.final.wait_below(1, timeout, poll=self._check_queues)
         except QueueFailed as error:
             self._flight.land(ticket, error)
             raise
         except ReplayTimeout as error:
             raise self._not_done(timeout) from error
-        self._flight.land(ticket)
+        self._flight.land(ticket, released=self._released)
+
+    def _check_queues(self) -> None:
+        for queue in self._queues:
+            queue.check()
 
     def run(self, timeout: float = 10.0) -> None:
         """submit() and wait(); `timeout` in seconds, for the wait.
@@ -248,13 +234,14 @@ class Replay:
         self.wait(timeout)
 
     def close(self) -> None:
-        """Free everything. A replay in flight is cancelled by destroying its queue.
+        """Free everything. A replay in flight is cancelled by destroying its queues.
 
-        When the queue cannot be destroyed, nothing is freed and the replay stays in flight: the device may use it.
+        When a queue cannot be destroyed, no memory is freed and the replay stays in flight: the device may use it.
         Raises HsaError then, and for anything else that the runtime does not give back.
         """
         if not self._flight.closed:
-            self._queue.close()
+            for queue in self._queues:
+                queue.close()
             self._free()
 
     def __enter__(self) -> Replay:
@@ -269,7 +256,7 @@ class Replay:
         """The signal knows a value; whoever reads the message knows a plan and its launches."""
         return ReplayTimeout(
             "RL1101",
-            where=f"Replay.wait on {self.device.name}, {self._describe(0)}",
+            where=f"Replay.wait on {self.device.name}, {_described(self.plan)}",
             seen=f"not done after {timeout:g} s; it is still in flight",
             allowed="done within the timeout",
             do="wait again with a longer timeout; or close the replay, which abandons it, and instantiate again",
@@ -297,21 +284,21 @@ class Replay:
                 )
         return list(values.items())
 
-    def _patch_rows(self, slots: set[int]) -> NDArray[np.void]:
-        points = self.program.patches
-        chosen = points[np.isin(points["slot"], list(slots))]
-        rows = np.zeros(len(chosen), PATCH)
-        rows["offset"], rows["size"], rows["source"] = chosen["offset"], chosen["size"], 8 * chosen["slot"]
-        return rows
-
     def _check_usable(self, what: str) -> None:
         self.device.runtime.require_open()
         self._flight.check_idle(what)
 
 
-def _free(queue: hsa.Queue, stack: ExitStack, flight: Flight) -> None:
-    """The queue goes first, so that nothing runs when memory is freed."""
-    queue.close()
+def _all_batches(placed: Placed) -> dict[tuple[bool, bool], Batches]:
+    """The packets of one replay, by (warm, release)."""
+    kinds = [(warm, release) for warm in (False, True) for release in (False, True)]
+    return {(warm, release): placed.batches(warm=warm, release=release) for warm, release in kinds}
+
+
+def _free(queues: list[hsa.Queue], stack: ExitStack, flight: Flight) -> None:
+    """Queues go first, so that nothing runs when memory is freed."""
+    for queue in queues:
+        queue.close()
     stack.close()
     flight.close()
 
@@ -336,12 +323,10 @@ def _merged(plan: Plan, bound: Mapping[int, DeviceBuffer], bindings: Bindings) -
     return merged | dict(bindings)
 
 
-def _describer(plan: Plan) -> Callable[[int], str]:
-    """What a packet of this plan runs, for messages."""
+def _described(plan: Plan) -> str:
     names = ", ".join(str(launch) for launch in plan.launches[:4])
     more = "" if len(plan.launches) <= 4 else f" and {len(plan.launches) - 4} more"
-    text = f"plan {plan.fingerprint[:16]}: {names}{more}"
-    return lambda _place: text
+    return f"plan {plan.fingerprint[:16]}: {names}{more}"
 
 
 def _check_plan(plan: object) -> None:

@@ -149,7 +149,7 @@ def test_padding_between_arguments_is_zero() -> None:
     assert image == bytes(8) + b"\xff" + bytes(7) + b"\xff" * 8 + b"\xff" + bytes(64 - 25)
     with rl.open("sim:gfx1201") as device, device.buffer(256) as memory:
         with device.instantiate(graph.compile(), {out: memory}) as replay:
-            arena = device_memory(device).bytes_at(int(replay._kernarg.ctypes.data), 64)
+            arena = device_memory(device).bytes_at(int(replay.placed.kernarg.ctypes.data), 64)
         assert arena[8:] == image[8:]
 
 

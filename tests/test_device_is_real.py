@@ -36,7 +36,7 @@ def _code_of_saxpy(device: rl.Device, replay: rl.Replay) -> tuple[int, bytes]:
     """Address and bytes of the first kernel's code, found through the words of the indirect buffer."""
     program, memory = replay.program, device_memory(device)
     entry = [int(r["dword"]) for r in program.relocs if int(r["kind"]) == 0 and int(r["index"]) == 0]
-    low, high = (int(replay._words[at]) for at in entry[:2])
+    low, high = (int(replay.placed.words[at]) for at in entry[:2])
     address = (high << 32 | low) << 8
     kernel = program.kernels[0]
     assert kernel.name == "saxpy"
@@ -92,7 +92,7 @@ def _flip(device: rl.Device, replay: rl.Replay, bit: int) -> str:
 def test_a_bit_flipped_in_the_indirect_buffer_is_seen(target: str) -> None:
     """A flipped bit of NUM_THREAD_X changes what is computed; a flipped bit of an opcode is a fault that says so."""
     with _ready(target) as (_, replay, memory):
-        words = replay._words
+        words = replay.placed.words
         at = int(np.flatnonzero(words == 0x207)[0]) + 1
         assert int(words[at]) == 128
         words[at] ^= 1 << 7 | 1 << 5  # 32 work-items: three quarters of the elements stay as they were
@@ -110,8 +110,8 @@ def test_a_kernarg_byte_patched_behind_redlines_back_is_used(target: str) -> Non
     """The scalar at its metadata offset in the arena: the kernel computes with what lies there."""
     with _ready(target) as (_, replay, memory):
         offset = next(int(p["offset"]) for p in replay.program.patches)
-        assert replay._kernarg[offset : offset + 4].tobytes() == np.float32(2.0).tobytes()
-        replay._kernarg[offset : offset + 4] = np.frombuffer(np.float32(-1.5).tobytes(), np.uint8)
+        assert replay.placed.kernarg[offset : offset + 4].tobytes() == np.float32(2.0).tobytes()
+        replay.placed.kernarg[offset : offset + 4] = np.frombuffer(np.float32(-1.5).tobytes(), np.uint8)
         replay.run(timeout=20.0)
         assert np.array_equal(memory["y"].read("f4"), expect(-1.5, X, X))
 

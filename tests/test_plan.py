@@ -210,7 +210,7 @@ def test_things_print_as_one_line() -> None:
     assert repr(plan.launches[0]).startswith("<Launch #0 n0 (")
     assert repr(plan.launches[0].kernel) == "<Kernel k gfx1201 wave32 arguments=1>"
     assert repr(plan.fences) == "<Fences drains=1 acquires=1>"
-    assert repr(plan.program).endswith(f" gfx1201 dwords={len(plan.program.words)} kernels=1>")
+    assert repr(plan.program).endswith(f" gfx1201 pm4 queues=1 dwords={len(plan.program.words)} kernels=1>")
 
 
 def test_a_plan_differs_from_plans_only() -> None:

@@ -138,17 +138,17 @@ def test_case_28_a_pool_that_is_full_changes_no_plan(device: rl.Device, monkeypa
     before = plan.fingerprint, plan.program.digest, plan.program.kernarg.tobytes()
     allocations = len(device_memory(device).allocations)
     with monkeypatch.context() as patched:
-        patched.setattr("redline.replay._WINDOW", 1)
+        patched.setattr("redline.placed._WINDOW", 1)
         with pytest.raises(rl.KernargPoolExhausted, match="RL1301"):
             device.instantiate(plan, memory)
     assert len(device_memory(device).allocations) == allocations
     assert (plan.fingerprint, plan.program.digest, plan.program.kernarg.tobytes()) == before
     with device.instantiate(plan, memory) as replay:
-        kernarg = replay._kernarg.nbytes
+        kernarg = replay.placed.kernarg.nbytes
         for i in range(100_000):
             replay.patch(a=float(i % 5))
         replay.run()
-        assert replay._kernarg.nbytes == kernarg
+        assert replay.placed.kernarg.nbytes == kernarg
 
 
 def test_case_34_memory_is_the_sum_of_its_parts_and_linear() -> None:
@@ -226,13 +226,13 @@ def test_case_68_equal_values_are_different_arguments(device: rl.Device) -> None
     plan = graph.compile()
     with device.instantiate(plan, memory) as replay:
         replay.patch(a=np.frombuffer(value.to_bytes(8, "little")[:4], np.float32)[0])
-        before = replay._kernarg.copy()
+        before = replay.placed.kernarg.copy()
         spare = device.buffer(1024)
         replay.bind({"x": spare})
-        changed = np.flatnonzero(replay._kernarg != before)
+        changed = np.flatnonzero(replay.placed.kernarg != before)
         uses = [int(row["offset"]) for row in plan.program.kernarg_relocs if int(row["buffer"]) == 0]
         assert {int(at) // 8 * 8 for at in changed} == set(uses)
-        middle = replay._kernarg.copy()
+        middle = replay.placed.kernarg.copy()
         replay.patch(a=-0.0)
         points = [int(row["offset"]) for row in plan.program.patches]
-        assert {int(at) // 4 * 4 for at in np.flatnonzero(replay._kernarg != middle)} == set(points)
+        assert {int(at) // 4 * 4 for at in np.flatnonzero(replay.placed.kernarg != middle)} == set(points)

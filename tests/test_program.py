@@ -15,7 +15,7 @@ from hypothesis import given
 import redline as rl
 from redline.encoders.emit import apply_relocs
 from redline.kernarg import TYPES
-from redline.program import MAX_IB_DWORDS
+from redline.lowering import MAX_IB_DWORDS
 from tests.graphs import Node, build, nodes
 
 ANSWERS = Path(__file__).parent / "answers" / "pm4"
@@ -200,9 +200,24 @@ def test_a_digest_sees_what_relocations_and_patch_points_name() -> None:
         assert replace(program, **changes) != program, changes
 
 
-def test_a_program_too_long_for_one_ib_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """IB_SIZE has 20 bits; the error has both numbers."""
+def test_a_long_program_is_cut_where_it_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    """IB_SIZE has 20 bits: several buffers behind one another, entries in the first, the tail in the last. A part that
+    cannot be cut and does not fit is refused with both numbers.
+    """
     assert MAX_IB_DWORDS == 0xFFFFF
-    monkeypatch.setattr("redline.program.MAX_IB_DWORDS", 40)
-    with pytest.raises(rl.EncodeError, match=r"\d+ dwords.*at most 40"):
-        build([Node()]).compile()
+    plan = build([Node(writes=((0, 0, 4),)) for _ in range(5)]).compile(boundary="queue")
+    whole = plan.program
+    monkeypatch.setattr("redline.lowering.MAX_IB_DWORDS", 90)
+    cut = rl.lower(plan, plan.fences)
+    ends = cut.ibs["end_release"].tolist()
+    assert len(ends) > 1
+    assert cut.ibs["cold"].tolist() == [0, *ends[:-1]]
+    assert all(end - start <= 90 for start, end in zip(cut.ibs["cold"].tolist(), ends, strict=True))
+    assert cut.ibs[0]["warm"] == whole.ibs[0]["warm"]
+    assert cut.ibs["end"].tolist()[:-1] == ends[:-1]
+    assert ends[-1] - cut.ibs[-1]["end"] == whole.ibs[0]["end_release"] - whole.ibs[0]["end"]
+    assert sum(cut.ib_launches) == len(plan.launches)
+    assert not rl.verify_words(plan, cut.words, plan.target, ib=(0, cut.ibs[0]["warm"], cut.ibs[-1]["end"], ends[-1]))
+    monkeypatch.setattr("redline.lowering.MAX_IB_DWORDS", 10)
+    with pytest.raises(rl.EncodeError, match=r"\d+ dwords.*at most 10"):
+        rl.lower(plan, plan.fences)

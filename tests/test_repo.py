@@ -192,14 +192,14 @@ def test_every_layer_lists_the_same_targets() -> None:
 
 def test_limits_that_two_layers_state_are_equal() -> None:
     """Where one may not import the other: buffers and words, the linter and compiled code, recording and PM4."""
-    from redline import program, ranges
+    from redline import lowering, ranges
     from redline.encoders import FAMILIES, emit, limits, lint_launch
 
     assert ranges.MAX_BYTES == limits.ADDRESS_LIMIT
     assert lint_launch.USER_DATA_REGISTERS == emit.USER_DATA_LIMIT
     for family in FAMILIES:
         sizes = family.packet["INDIRECT_BUFFER"]
-        assert sizes.words[sizes.word_of["IB_SIZE"]].by_name["IB_SIZE"].limit == program.MAX_IB_DWORDS
+        assert sizes.words[sizes.word_of["IB_SIZE"]].by_name["IB_SIZE"].limit == lowering.MAX_IB_DWORDS
 
 
 #: What has no place in a committed file: open ends, and the paths of one machine.

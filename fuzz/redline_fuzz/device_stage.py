@@ -172,11 +172,11 @@ class _Run:
 
     def _learn(self, replay: rl.Replay) -> None:
         """What stands at each kernel's entry, and the addresses of what Redline has allocated."""
-        addresses = replay._addresses.tolist()
+        addresses = replay.placed.addresses.tolist()
         for index, memory in enumerate(self.case.memories):
             if memory.alias is None and memory.role == "internal":
                 self._note(index, 0, addresses[index])
-        entries = dict(zip(replay.program.kernels, replay._tables[0].tolist(), strict=True))
+        entries = dict(zip(replay.program.kernels, replay.placed.entries.tolist(), strict=True))
         for node in self.case.nodes:
             entry = entries[self.stage._kernel(node)]
             code = int.from_bytes(self.sim.memory.bytes_at(entry, CODE_BYTES), "little")
@@ -212,7 +212,7 @@ class _Run:
                 continue
             internal = memory.role == "internal"
             for bank in range(1 if internal else len(self.bound)):
-                address = int(replay._addresses[index]) if internal else self.bound[bank][index].address
+                address = int(replay.placed.addresses[index]) if internal else self.bound[bank][index].address
                 bytes_now = bytes(self.machine.caches.in_l2(address + at) for at in range(memory.nbytes))
                 made.memory[index, bank] = bytes_now
                 places.update({address + at: ((index, bank), at) for at in range(memory.nbytes)})

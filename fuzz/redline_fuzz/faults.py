@@ -10,9 +10,9 @@ from __future__ import annotations
 from redline_fuzz.planting import Fault
 
 _SWEEP, _STAB, _FENCES = "redline/sweep.py", "redline/stabbing.py", "redline/fences.py"
-_ACCESSES, _PLAN, _PROGRAM = "redline/accesses.py", "redline/plan.py", "redline/program.py"
+_ACCESSES, _PLAN, _LOWERING = "redline/accesses.py", "redline/plan.py", "redline/lowering.py"
 _SAFETY, _FOREIGN, _EMIT = "redline/safety.py", "redline/foreign.py", "redline/encoders/emit.py"
-_REPLAY, _FLIGHT = "redline/replay.py", "redline/flight.py"
+_REPLAY, _FLIGHT, _PLACED = "redline/replay.py", "redline/flight.py", "redline/placed.py"
 _GFX10, _GFX12 = "redline/encoders/gfx10.py", "redline/encoders/gfx12.py"
 
 _WAITS = "            waits = max(waits, found)\n"
@@ -158,14 +158,14 @@ _ROWS: tuple[tuple[str, str, str, str], ...] = (
     (
         "loops derived by two passes",
         _FENCES,
-        "    bits = _acquires(needs[1:], at, drains[at], entry, loop=loop)\n",
+        "    bits = acquires_at(needs[1:], at, drains[at], entry, loop=loop)\n",
         (
-            "    bits = _acquires(needs[1:], at, drains[at], entry, loop=loop)\n"
+            "    bits = acquires_at(needs[1:], at, drains[at], entry, loop=loop)\n"
             "    if loop:\n"
             "        once = find_needs(order, 1, a.starts, a.spans, a.does, a.after_starts, a.after, a.nodes)\n"
             "        both = np.concatenate((once[1:], needs[1:]), axis=1)\n"
             "        twice = np.concatenate((at, at + len(order)))\n"
-            "        bits = _acquires(both, twice, np.tile(drains[at], 2), entry, loop=False)[len(at) :]\n"
+            "        bits = acquires_at(both, twice, np.tile(drains[at], 2), entry, loop=False)[len(at) :]\n"
         ),
     ),
     (
@@ -203,89 +203,89 @@ _ROWS: tuple[tuple[str, str, str, str], ...] = (
     # Lowering
     (
         "fences a launch late",
-        _PROGRAM,
+        _LOWERING,
         "before = {fence.at: fence for fence in fences.inner}",
         "before = {fence.at + 1: fence for fence in fences.inner}",
     ),
-    ("the warm entry is empty", _PROGRAM, "stream.warm(before.get(0))", "stream.warm(None)"),
+    ("the warm entry is empty", _LOWERING, "        if fence is not None:\n            self.fence(fence)\n", ""),
     (
         "a warm start passes over its fence",
-        _PROGRAM,
-        "warm = cold + 1 if entries > cold else cold if",
-        "warm = cold if",
+        _LOWERING,
+        "warm = entered + 1 if skipped > entered else entered if",
+        "warm = entered if",
     ),
     (
         "a cold start without its drain",
-        _PROGRAM,
-        "            self._drain()\n            self._add(ACQUIRE, gcr=self.family.entry_gcr)",
-        "            self._add(ACQUIRE, gcr=self.family.entry_gcr)",
+        _LOWERING,
+        "            self.drain()\n            self.acquire_system()",
+        "            self.acquire_system()",
     ),
     (
         "an exit without its drain",
-        _PROGRAM,
-        "            self._drain()\n            self._add(ACQUIRE, gcr=self.family.release_gcr)",
-        "            self._add(ACQUIRE, gcr=self.family.release_gcr)",
+        _LOWERING,
+        "            self.drain()\n            self.release_system()",
+        "            self.release_system()",
     ),
     (
         "an exit without its write-back",
-        _PROGRAM,
-        "            self._drain()\n            self._add(ACQUIRE, gcr=self.family.release_gcr)",
-        "            self._drain()",
+        _LOWERING,
+        "            self.drain()\n            self.release_system()",
+        "            self.drain()",
     ),
     (
         "the release is left out of the last replay",
-        _PROGRAM,
-        "len(words) - tail, len(words))], IB)",
-        "len(words) - tail, len(words) - tail)], IB)",
+        _LOWERING,
+        "self._dwords - left, self._dwords))",
+        "self._dwords - left, self._dwords - left))",
     ),
     (
         "drains are believed on old gfx10 microcode",
-        _PROGRAM,
-        'not family.partial_flush_is_trusted and gfx10_wait == "fence"',
+        _LOWERING,
+        'not self.family.partial_flush_is_trusted and gfx10_wait == "fence"',
         "False",
     ),
     (
         "the fence word is not zeroed",
-        _PROGRAM,
+        _LOWERING,
         "if self.by_fence_word:\n            self._add(FENCE_ZERO",
         "if False:\n            self._add(FENCE_ZERO",
     ),
-    ("every drain waits for the same value", _PROGRAM, "1 if first else self.drains + 1", "1"),
-    ("an acquire without its drain", _PROGRAM, "        if fence.drain:\n            self._drain(first=first)\n", ""),
-    ("a drain without its acquire", _PROGRAM, "        if fence.acquire:\n", "        if not fence.drain:\n"),
+    ("every drain waits for the same value", _LOWERING, "self.drains += 1", "self.drains = 1"),
+    ("an acquire without its drain", _LOWERING, "        if fence.drain:\n            self.drain()\n", ""),
+    ("a drain without its acquire", _LOWERING, "        if fence.acquire:\n", "        if not fence.drain:\n"),
     (
         "arguments of the launch before",
-        _PROGRAM,
-        'row["entry_reloc"], row["kernarg_reloc"] = kernel, slot',
-        'row["entry_reloc"], row["kernarg_reloc"] = kernel, max(slot - 1, 0)',
+        _LOWERING,
+        "self.numbers.kernel_of[index], self.numbers.slot_of[index]",
+        "self.numbers.kernel_of[index], max(self.numbers.slot_of[index] - 1, 0)",
     ),
     (
         "code of another kernel",
-        _PROGRAM,
-        'row["entry_reloc"], row["kernarg_reloc"] = kernel, slot',
-        'row["entry_reloc"], row["kernarg_reloc"] = max(kernel - 1, 0), slot',
+        _LOWERING,
+        "self.numbers.kernel_of[index], self.numbers.slot_of[index]",
+        "max(self.numbers.kernel_of[index] - 1, 0), self.numbers.slot_of[index]",
     ),
     (
         "pointers to the start of the buffer",
-        _PROGRAM,
+        _LOWERING,
         "(start + p.offset, p.buffer, p.addend)",
         "(start + p.offset, p.buffer, 0)",
     ),
     (
         "a patch of the first launch",
-        _PROGRAM,
+        _LOWERING,
         "self.patches.append((at, start + use.offset,",
         "self.patches.append((at, use.offset,",
     ),
     (
         "wrong slot patched",
-        _PROGRAM,
+        _LOWERING,
         "            at = self._slots[use.slot]",
         "            at = 0 * self._slots[use.slot]",
     ),
     (
         "counts beside the counts",
-        _PROGRAM,
+        _LOWERING,
         "half, counts.buffer, counts.addend)",
         "half, counts.buffer, counts.addend - 4)",
     ),
@@ -410,7 +410,7 @@ _ROWS: tuple[tuple[str, str, str, str], ...] = (
     ("explicit order: chains end early", _SWEEP, "if after[k] >= start:", "if after[k] > start:"),
 )
 
-_PATCHED = 'chosen = points[np.isin(points["slot"], list(slots))]'
+_PATCHED = 'chosen = points[np.isin(points["slot"], [index for (index, _), _ in rows])]'
 
 #: What only runs through `Device` and `Replay` can show.
 _DEVICE_ROWS: tuple[tuple[str, str, str, str], ...] = (
@@ -434,20 +434,20 @@ _DEVICE_ROWS: tuple[tuple[str, str, str, str], ...] = (
     ),
     (
         "re-bind ignored in arguments",
-        _REPLAY,
-        "apply_kernarg_relocs(self._kernarg, self.program.kernarg_relocs, self._addresses)",
-        "self._addresses.sum()",
+        _PLACED,
+        "        apply_kernarg_relocs(",
+        "        if not self.kernarg[:8].any():\n            apply_kernarg_relocs(",
     ),
     (
         "re-bind ignored in the stream",
-        _REPLAY,
-        "            apply_relocs(self._words, self.program.relocs, *self._tables)\n            self._bound",
-        "            self._bound",
+        _PLACED,
+        "        apply_relocs(",
+        "        if not self.words[self.program.relocs['dword']].any():\n            apply_relocs(",
     ),
     ("patches go to the first slot", _REPLAY, _PATCHED, 'chosen = points[points["slot"] == 0]'),
     ("one use of a slot is patched", _REPLAY, _PATCHED, _PATCHED + "[:1]"),
-    ("patches take the first slot's value", _REPLAY, '8 * chosen["slot"]', '0 * chosen["slot"]'),
-    ("a submission leaves out its release", _REPLAY, 'int(row["end_release"])', 'int(row["end"])'),
+    ("patches take the first slot's value", _PLACED, '8 * rows["slot"]', '0 * rows["slot"]'),
+    ("a submission leaves out its release", _PLACED, '"end_release" if', '"end" if'),
 )
 
 #: Where only some oracles look at what is faulty, by the beginning of its name.

@@ -26,11 +26,21 @@ if TYPE_CHECKING:
     from redline.hsa.agent import Agent
     from redline.hsa.code_object import LoadedCode
     from redline.hsa.memory import Buffer, PointerInfo, pointer_info
-    from redline.hsa.queue import Queue
+    from redline.hsa.queue import Queue, submit_together
     from redline.hsa.runtime import Runtime
     from redline.hsa.signal import Signal
 
-__all__ = ["Agent", "Buffer", "LoadedCode", "PointerInfo", "Queue", "Runtime", "Signal", "pointer_info"]
+__all__ = [
+    "Agent",
+    "Buffer",
+    "LoadedCode",
+    "PointerInfo",
+    "Queue",
+    "Runtime",
+    "Signal",
+    "pointer_info",
+    "submit_together",
+]
 
 _HOMES = {
     "Agent": "agent",
@@ -41,6 +51,7 @@ _HOMES = {
     "Runtime": "runtime",
     "Signal": "signal",
     "pointer_info": "memory",
+    "submit_together": "queue",
 }
 
 

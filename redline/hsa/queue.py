@@ -15,7 +15,8 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from ctypes import byref, c_void_p
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -99,18 +100,7 @@ class Queue(Handle):
         ReplayTimeout when the ring stays full, QueueFailed when the device has stopped the queue. Nothing was
         published then.
         """
-        batch = self._checked_batch(packets)
-        with self._lock:
-            self.check()
-            self._wait_for_space(len(batch), timeout_s)
-            hsa = self.runtime.hsa
-            first = int(hsa.call("hsa_queue_add_write_index_scacq_screl", self.address, len(batch)))
-            last = first + len(batch) - 1
-            if describe is not None:
-                self._batches.append((first, last, describe))
-            publish(self._ring, np.uint64(first), batch)
-            hsa.call("hsa_signal_store_screlease", self.doorbell, last)
-        return last
+        return submit_together([(self, packets, describe)], timeout_s=timeout_s)[0]
 
     def check(self) -> None:
         """Raise `QueueFailed` if the device has reported an error, `HsaError` if the queue or its runtime is closed."""
@@ -187,6 +177,16 @@ class Queue(Handle):
             raise self._refused(seen, allowed, "split the batch, or make a larger queue")
         return batch
 
+    def _publish(self, batch: NDArray[np.uint32], describe: Describe | None) -> int:
+        """Reserve slots that are free and fill them; the index of the last. The doorbell is not rung yet."""
+        reserve = "hsa_queue_add_write_index_scacq_screl"
+        first = int(self.runtime.hsa.call(reserve, self.address, len(batch)))
+        last = first + len(batch) - 1
+        if describe is not None:
+            self._batches.append((first, last, describe))
+        publish(self._ring, np.uint64(first), batch)
+        return last
+
     def _wait_for_space(self, wanted: int, timeout_s: float) -> None:
         """Returns once `wanted` slots are free; nothing is reserved before."""
         started = time.monotonic()
@@ -225,6 +225,30 @@ class Queue(Handle):
                 allowed=allowed,
                 do="round the number of packets up to a power of two",
             )
+
+
+def submit_together(
+    parts: Sequence[tuple[Queue, NDArray[np.uint32], Describe | None]], *, timeout_s: float = 1.0
+) -> list[int]:
+    """Publish a batch on each of several different queues, as `Queue.submit` does on one; the indices of the last.
+
+    `parts`: queue, packets of shape (n, 16), and what names a packet of the batch in messages.
+
+    No slot of any queue is reserved before all batches have room, and no doorbell rings before all are published. Waits
+    at most `timeout_s` seconds for room on each queue. Raises HsaError, ReplayTimeout and QueueFailed as `Queue.submit`
+    does; nothing was published then. Source of the order: the HSA Runtime specification's user mode queues.
+    """
+    batches = [(queue, queue._checked_batch(packets), describe) for queue, packets, describe in parts]
+    with ExitStack() as locks:
+        for queue in sorted((queue for queue, _, _ in batches), key=id):  # one order for all threads
+            locks.enter_context(queue._lock)
+        for queue, batch, _ in batches:
+            queue.check()
+            queue._wait_for_space(len(batch), timeout_s)
+        lasts = [queue._publish(batch, describe) for queue, batch, describe in batches]
+        for (queue, _, _), last in zip(batches, lasts, strict=True):
+            queue.runtime.hsa.call("hsa_signal_store_screlease", queue.doorbell, last)
+    return lasts
 
 
 def _error_callback(queue: Queue) -> Any:
