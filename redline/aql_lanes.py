@@ -35,6 +35,7 @@ AQL_RULES: Final = {
     "cold-entry": "the first launch of a lane: barrier bit, acquire at system scope",
     "aql-release": "release where a launch (agent) or the host (system) reads: L2 is shared, HSA asks for it",
     "aql-classes": "an AQL acquire has no classes: I, K, V and L1 together",
+    "own-acquires": "only acquires of its own lane count for a launch, though caches belong to the agent",
     "host-exit": "the last packet waits for all lanes and releases at system scope",
 }
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .aql_lanes import AqlLanes, AqlLaunch
     from .launch import Launch
     from .plan import Plan
+    from .program import Program
 
 #: One row per packet: its lane and its 16 dwords, 0 where an address, a handle or a size belongs.
 PACKET: Final = np.dtype([("lane", "<u4"), ("words", "<u4", (16,))])
@@ -33,6 +34,9 @@ PACKET: Final = np.dtype([("lane", "<u4"), ("words", "<u4", (16,))])
 #: What belongs into words `word` and `word + 1` of a packet. An indirect buffer's size goes into the word behind.
 PACKET_RELOC: Final = np.dtype([("packet", "<u4"), ("word", "<u4"), ("kind", "<u4"), ("index", "<u4")])
 IB, KERNEL_OBJECT, SLOT, SIGNAL = 0, 1, 2, 3
+
+#: For each lane the packets of one submission, uint32 of shape (packets, 16).
+Batches = list[NDArray[np.uint32]]
 
 #: The signal that ends a replay.
 FINAL: Final = 0
@@ -141,19 +145,40 @@ def join(packets: Packets, others: Sequence[int], *, release: str) -> None:
 
 
 def place(
-    packets: NDArray[np.void], relocs: NDArray[np.void], tables: Sequence[NDArray[np.uint64]], sizes: NDArray[np.uint32]
-) -> NDArray[np.uint32]:
-    """The words of all packets, of shape (packets, 16), with addresses and handles in them.
+    program: Program, ib: int, tables: Sequence[NDArray[np.uint64]], *, warm: bool, release: bool
+) -> list[NDArray[np.uint32]]:
+    """For each lane the words of its packets, of shape (packets, 16), for one replay.
 
-    `tables` holds uint64 addresses by relocation kind: indirect buffers' starts, kernel objects, kernarg slots, signal
-    handles; `sizes` the dwords of each indirect buffer.
+    It runs from a warm or a cold start to the end with or without the release. `ib` is the address of the program's
+    words; `tables` holds uint64 values by relocation kind from KERNEL_OBJECT on: kernel objects, kernarg slots, signal
+    handles.
     """
-    words: NDArray[np.uint32] = packets["words"].copy()
-    for kind, table in enumerate(tables):
-        rows = relocs[relocs["kind"] == kind]
+    first = program.ibs["warm" if warm else "cold"].astype(np.int64)
+    sizes = (program.ibs["end_release" if release else "end"] - first).astype(np.uint32)
+    starts = (ib + 4 * first).astype(np.uint64)
+    words: NDArray[np.uint32] = program.packets["words"].copy()
+    for kind, table in enumerate((starts, *tables)):
+        rows = program.packet_relocs[program.packet_relocs["kind"] == kind]
         values = table[rows["index"]]
         words[rows["packet"], rows["word"]] |= (values & np.uint64(0xFFFFFFFF)).astype(np.uint32)
         words[rows["packet"], rows["word"] + 1] |= (values >> np.uint64(32)).astype(np.uint32)
         if kind == IB:
             words[rows["packet"], rows["word"] + 2] |= sizes[rows["index"]]
-    return words
+    return [words[program.packets["lane"] == lane] for lane in range(program.lanes)]
+
+
+def repeated(first: Batches, middle: Batches, last: Batches, times: int) -> Batches:
+    """Replays behind one another in one submission: only the last one completes signals and joins lanes."""
+    if times == 1:
+        return last
+    made = []
+    for one, again, end in zip(first, middle, last, strict=True):
+        made.append(np.concatenate([silent(one), *[silent(again)] * (times - 2), end]))
+    return made
+
+
+def silent(packets: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """Without what ends a replay: no completion, and no packet that only waits."""
+    kept: NDArray[np.uint32] = packets[(packets[:, 0] & 0xFF) != BARRIER_AND].copy()
+    kept[:, COMPLETION:] = 0
+    return kept

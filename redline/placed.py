@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from . import hsa
 from .encoders.emit import PATCH, apply_kernarg_relocs, apply_patches, apply_relocs
 from .errors import BindingError, KernargPoolExhausted
-from .packets import BARRIER_AND, COMPLETION, FINAL, place
+from .packets import BARRIER_AND, FINAL, Batches, place
 
 if TYPE_CHECKING:
     from .device import Device, DeviceBuffer
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 
 _WINDOW: Final = 1 << 32
 _FENCE_WORD_BYTES: Final = 64
-
-#: What a replay's queues get: for each lane the packets of one submission, uint32 of shape (packets, 16).
-Batches = list[NDArray[np.uint32]]
 
 
 class Placed:
@@ -86,15 +83,8 @@ class Placed:
 
     def batches(self, *, warm: bool, release: bool) -> Batches:
         """The packets of each lane for one replay, from a warm or cold start to the end with or without the release."""
-        program = self.program
-        first = program.ibs["warm" if warm else "cold"].astype(np.int64)
-        end = program.ibs["end_release" if release else "end"].astype(np.int64)
-        starts = (self._ib + 4 * first).astype(np.uint64)
         signals = np.array([signal.handle for signal in self.signals], np.uint64)
-        tables = starts, self._objects, self._slots, signals
-        words = place(program.packets, program.packet_relocs, tables, (end - first).astype(np.uint32))
-        lanes = program.packets["lane"]
-        return [words[lanes == lane] for lane in range(program.lanes)]
+        return place(self.program, self._ib, (self._objects, self._slots, signals), warm=warm, release=release)
 
     # Making it
 
@@ -133,23 +123,6 @@ class Placed:
             allowed="one 4 GiB window",
             do="free other kernarg memory, or split the graph",
         )
-
-
-def repeated(first: Batches, middle: Batches, last: Batches, times: int) -> Batches:
-    """Replays behind one another in one submission: only the last one completes signals and joins lanes."""
-    if times == 1:
-        return last
-    made = []
-    for one, again, end in zip(first, middle, last, strict=True):
-        made.append(np.concatenate([_silent(one), *[_silent(again)] * (times - 2), end]))
-    return made
-
-
-def _silent(packets: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """Without what ends a replay: no completion, and no packet that only waits."""
-    kept: NDArray[np.uint32] = packets[(packets[:, 0] & 0xFF) != BARRIER_AND].copy()
-    kept[:, COMPLETION:] = 0
-    return kept
 
 
 def describe(name: str, program: Program, launches: Sequence[Launch], lane: int, times: int, at: int) -> str:

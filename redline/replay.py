@@ -20,7 +20,8 @@ from .bindings import bind
 from .errors import BindingError, HsaError, NotRecorded, QueueFailed, ReplayTimeout
 from .flight import Flight, Uses
 from .kernarg import encode
-from .placed import Batches, Placed, describe, repeated
+from .packets import Batches, repeated
+from .placed import Placed, describe
 
 if TYPE_CHECKING:
     from .device import Bindings, Device, DeviceBuffer

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from redline_fuzz.forms import weaker_lanes
+from redline_fuzz.lane_judge import unsafe
 
 import redline as rl
 from redline.aql_lanes import AGENT, NONE, SYSTEM, AqlLanes, derive_aql
@@ -14,7 +16,6 @@ from redline.encoders.aql import HEADER, header
 from redline.lanes import chains
 from redline.packets import SIGNAL
 from tests.graphs import Node, build, nodes
-from tests.lane_judge import unsafe, weaker
 
 
 def _lanes(plan: rl.Plan, queues: int | list[int]) -> AqlLanes:
@@ -29,7 +30,7 @@ def test_lanes_are_safe_and_nothing_can_go(items: list[Node], data: st.DataObjec
     for queues in (1, 2, 4, dealt):
         lanes = _lanes(plan, queues)
         assert unsafe(plan, lanes) == []
-        for less, what in weaker(lanes):
+        for less, what in weaker_lanes(lanes):
             assert unsafe(plan, less), f"{what} can go: {lanes}"
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
+from redline_fuzz.lane_judge import conflicts
 
 import redline as rl
 from redline.lanes import chains, components, independent, phases, queue_cap
 from tests.graphs import Node, build, nodes
-from tests.lane_judge import conflicts
 
 
 def _joined(plan: rl.Plan, first: int, second: int) -> bool:

@@ -30,6 +30,7 @@ GRAPH_TARGETS = {
     "lowering": "five families agree on memory and on what launches read",
     "replay": "replays back to back equal as many sequential runs, under every boundary",
     "errors": 'what order="explicit" refuses really goes wrong',
+    "forms": "lanes, phases and AQL packets are safe, and nothing of them can be taken away",
     "device": "the same through Device and Replay: patch, bind, host access, cold and warm",
 }
 

@@ -103,7 +103,7 @@ class DeviceStage:
         runtime = hsa.Runtime.of_table(sim.table)
         with rl.Device(runtime, runtime.agents()[0], "fuzz") as device:
             run = _Run(self, schedule, sim, device)
-            sim.backend = run.machine
+            sim.backend = run.machine.queue()
             return run.outcome()
 
 

@@ -12,7 +12,9 @@ from redline_fuzz.planting import Fault
 _SWEEP, _STAB, _FENCES = "redline/sweep.py", "redline/stabbing.py", "redline/fences.py"
 _ACCESSES, _PLAN, _LOWERING = "redline/accesses.py", "redline/plan.py", "redline/lowering.py"
 _SAFETY, _FOREIGN, _EMIT = "redline/safety.py", "redline/foreign.py", "redline/encoders/emit.py"
-_REPLAY, _FLIGHT, _PLACED = "redline/replay.py", "redline/flight.py", "redline/placed.py"
+_REPLAY, _FLIGHT = "redline/replay.py", "redline/flight.py"
+_PLACED, _PACKETS, _PROGRAM = "redline/placed.py", "redline/packets.py", "redline/program.py"
+_LANES, _AQL_LANES, _PHASES = "redline/lanes.py", "redline/aql_lanes.py", "redline/phases.py"
 _GFX10, _GFX12 = "redline/encoders/gfx10.py", "redline/encoders/gfx12.py"
 
 _WAITS = "            waits = max(waits, found)\n"
@@ -447,7 +449,84 @@ _DEVICE_ROWS: tuple[tuple[str, str, str, str], ...] = (
     ("patches go to the first slot", _REPLAY, _PATCHED, 'chosen = points[points["slot"] == 0]'),
     ("one use of a slot is patched", _REPLAY, _PATCHED, _PATCHED + "[:1]"),
     ("patches take the first slot's value", _PLACED, '8 * rows["slot"]', '0 * rows["slot"]'),
-    ("a submission leaves out its release", _PLACED, '"end_release" if', '"end" if'),
+    ("a submission leaves out its release", _PACKETS, '"end_release" if', '"end" if'),
+)
+
+#: What only several queues or AQL packets can show.
+_LANE_ROWS: tuple[tuple[str, str, str, str], ...] = (
+    (
+        "a cross-lane writer entered too early",
+        _AQL_LANES,
+        "self.place[writer] not in self.acquired[lane] for writer",
+        "self.place[writer][0] == lane and self.place[writer] not in self.acquired[lane] for writer",
+    ),
+    (
+        "an acquire covers what ends later",
+        _AQL_LANES,
+        "self.acquired[lane] = self.known[lane].copy()",
+        "self.acquired[lane] = self.known[lane]",
+    ),
+    (
+        "a lost out-edge",
+        _AQL_LANES,
+        "for first in firsts if self._lane(first) != lane",
+        "for first in firsts[:1] if True",
+    ),
+    ("a reused signal", _PACKETS, "return self.signals - 1", "return max(self.signals - 2, 1)"),
+    ("no barrier bit where one launch has ended", _AQL_LANES, "barrier = at == 0 or any(", "barrier = at == 0 or all("),
+    (
+        "a wait for one launch is a wait for its lane",
+        _AQL_LANES,
+        "        self.single |= known_then.single | {place}\n",
+        "        self.before[place[0]] = max(self.before[place[0]], place[1] + 1)\n",
+    ),
+    (
+        "a wait covers what was waited for later",
+        _AQL_LANES,
+        "self.known_at[launch] = known.copy()",
+        "self.known_at[launch] = known",
+    ),
+    ("lanes start at agent scope", _AQL_LANES, "return SYSTEM if first else AGENT", "return AGENT"),
+    (
+        "five dependencies and no more",
+        _PACKETS,
+        "range(0, len(signals), BARRIER",
+        "range(0, min(len(signals), 5), BARRIER",
+    ),
+    ("the end waits for its own lane alone", _PACKETS, "packets.end(0, ends, FINAL", "packets.end(0, (), FINAL"),
+    (
+        "ends do not wait for their lane",
+        _PACKETS,
+        "completes, barrier=True, release",
+        "completes, barrier=False, release",
+    ),
+    ("phases do not wait", _PROGRAM, "            packets.wait(lane, [signal", "            _ = (lane, [signal"),
+    ("a phase ends without its drain", _PROGRAM, "    stream.drain()\n    if ends:", "    if ends:"),
+    (
+        "phases see only their own lane",
+        _PHASES,
+        "writers[writers < first] = -1",
+        "writers[~np.isin(writers, stands)] = -1",
+    ),
+    (
+        "others of a phase come before it",
+        _PHASES,
+        "other != lane for launch in launches",
+        "False for launch in launches",
+    ),
+    (
+        "readers join nobody",
+        _LANES,
+        "first, last = before[a.low], before[a.high] - 1",
+        "first, last = before[a.low], before[a.high] - 1 - ~writes",
+    ),
+    ("after= joins nobody", _LANES, "            sets.join(one, other)\n    return", "            pass\n    return"),
+    (
+        "lanes share a fence word",
+        _PROGRAM,
+        "stream = Stream(plan, numbers, options.gfx10_wait, lane)\n        stream.entries",
+        "stream = Stream(plan, numbers, options.gfx10_wait, 0)\n        stream.entries",
+    ),
 )
 
 #: Where only some oracles look at what is faulty, by the beginning of its name.
@@ -461,4 +540,5 @@ _ORACLES = {
 FAULTS: tuple[Fault, ...] = (
     *(Fault(*row, _ORACLES.get(row[0].partition(":")[0], ())) for row in _ROWS),
     *(Fault(*row, ("device",)) for row in _DEVICE_ROWS),
+    *(Fault(*row, ("forms",)) for row in _LANE_ROWS),
 )

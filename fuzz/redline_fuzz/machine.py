@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import struct
 import threading
-from collections.abc import Callable, Container, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 
 from redline.sim.dispatch import Dispatch
@@ -35,9 +36,11 @@ class Seen:
 
 @dataclass
 class _Issued:
-    ordinal: int
+    ordinal: int  # place in the submission
+    sequence: int  # among the dispatches of its queue
     dispatch: Dispatch
     ages: Ages
+    done: list[Callable[[], None]] = field(default_factory=list)
 
 
 class HostileMachine:
@@ -71,74 +74,46 @@ class HostileMachine:
         self.stores: dict[int, list[int]] = {}
         self.ran: list[int] = []
         self.widest = 0
-        self._past_l2, self._kernarg_at, self._launches = past_l2, kernarg_at, launches
-        self._random = Random(schedule.seed)
-        self._issued = 0
-        self._pending: list[_Issued] = []
-        self._writes: list[tuple[int, int, Callable[[], None]]] = []  # dispatches before it, GCR, write
+        self.launches = launches
+        self.queues: list[HostileQueue] = []
+        self.random = Random(schedule.seed)
+        self._past_l2, self._kernarg_at = past_l2, kernarg_at
 
-    # What the packet reader says
+    def queue(self, places: Sequence[int] = ()) -> HostileQueue:
+        """One more queue of the agent. `places`: of what it dispatches in one replay, in turn; by default all."""
+        self.queues.append(HostileQueue(self, places or range(self.launches)))
+        return self.queues[-1]
 
-    def begin(self, memory: Memory) -> None:
-        """The host has written what it wanted to."""
-        self.caches.notice_host()
+    def note_width(self) -> None:
+        """Another dispatch is undrained."""
+        self.widest = max(self.widest, sum(len(queue.pending) for queue in self.queues))
 
-    def dispatch(self, dispatch: Dispatch, memory: Memory, cancelled: threading.Event) -> None:
-        """Remember it with the caches as they are: it may run at any time from now on."""
-        self._pending.append(_Issued(self._issued, dispatch, dict(self.caches.ages)))
-        self._issued += 1
-        self.widest = max(self.widest, len(self._pending))
-        if self.schedule.early:
-            self._run(len(self._pending))
-        elif self.schedule.seed is not None and self._random.random() < 0.2:
-            self._run(self._random.randrange(len(self._pending) + 1))
-
-    def drain(self) -> None:
-        """Everything runs, in the worst order."""
-        self._run(len(self._pending))
-
-    def acquire(self, gcr: int, *, whole: bool) -> None:
-        """Caches forget; what is undrained does not run for it."""
-        self.caches.acquire(gcr, whole=whole)
-
-    def at_end_of_pipe(self, gcr: int, write: Callable[[], None]) -> None:
-        """The write stays pending until a wait needs it."""
-        self._writes.append((self._issued, gcr, write))
-
-    def advance(self) -> bool:
-        """The oldest pending write lands, and so everything that it waits for has run."""
-        if not self._writes:
-            return False
-        before, gcr, write = self._writes.pop(0)
-        self._run(sum(item.ordinal < before for item in self._pending))
-        if gcr & GL2_WB:
-            self.caches.write_back()
-        if gcr & GL2_INV:
-            self.caches.invalidate_l2(complete=False)
-        write()
-        return True
-
-    def counts(self, memory: Memory, address: int) -> bytes:
+    def counts(self, address: int) -> bytes:
         """Past L2 where the packet processor reads there."""
         look = self.caches.home if self._past_l2 else self.caches.in_l2
         return bytes(look(address + at) for at in range(12))
 
-    def close(self) -> None:
-        """Nothing is held."""
+    def advance(self) -> bool:
+        """One thing that is pending on any queue happens; False when nothing is."""
+        queues = self.queues[::-1] if self.schedule.reverse else list(self.queues)
+        if self.schedule.seed is not None:
+            self.random.shuffle(queues)
+        return any(queue.land() or queue.end_one() for queue in queues)
 
     def settle(self) -> None:
         """Nobody waits any more: what is left runs."""
         while self.advance():
             pass
-        self.drain()
 
     # How dispatches run
 
-    def _run(self, count: int) -> None:
-        """The first `count` pending dispatches end; the schedule says in which order."""
-        batch, self._pending = self._pending[:count], self._pending[count:]
-        places = [item.ordinal % self._launches for item in batch]
-        chosen = [batch[index] for index in self.schedule.order(places, self._random)]
+    def run(self, batch: list[_Issued]) -> None:
+        """These dispatches end; the schedule says in which order, and whether others of other queues run among them."""
+        if self.schedule.seed is not None:
+            batch = batch + [item for queue in self.queues for item in queue.some_of()]
+        chosen = [
+            batch[at] for at in self.schedule.order([item.ordinal % self.launches for item in batch], self.random)
+        ]
         if self.schedule.seed is None:
             for item in chosen:
                 for _ in self._steps(item):
@@ -146,7 +121,7 @@ class HostileMachine:
             return
         running = [self._steps(item) for item in chosen]
         while running:  # byte by byte
-            one = self._random.choice(running)
+            one = self.random.choice(running)
             if next(one, None) is None:
                 running.remove(one)
 
@@ -157,12 +132,14 @@ class HostileMachine:
             self.ran.append(item.ordinal)
         except MemoryFault as fault:
             self.faults.append(f"dispatch {item.ordinal}: {fault}")
+        for write in item.done:
+            write()
 
     def _kernel(self, item: _Issued) -> Iterator[int]:
         dispatch = item.dispatch
         dims = dispatch.dims
         if dispatch.counts_va and self.schedule.stale == "newest":
-            x, y, z = struct.unpack("<3I", self.counts(self.memory, dispatch.counts_va))
+            x, y, z = struct.unpack("<3I", self.counts(dispatch.counts_va))
             dims = x, y, z
         pattern = self._pattern(item)
         if pattern is None:
@@ -209,4 +186,104 @@ class HostileMachine:
         if not through or stale == "newest":
             return self.caches.in_l2(address)
         values = self.caches.since(address, min(item.ages[name] for name in through))
-        return values[0] if stale == "oldest" else self._random.choice(values)
+        return values[0] if stale == "oldest" else self.random.choice(values)
+
+
+class HostileQueue:
+    """A back end for one queue of the machine: what is undrained stays undrained for as long as packets allow."""
+
+    def __init__(self, machine: HostileMachine, places: Sequence[int]) -> None:
+        self.machine, self._places = machine, places
+        self.pending: list[_Issued] = []
+        self._issued = 0
+        self._writes: list[tuple[int, int, Callable[[], None]]] = []  # dispatches before it, GCR, write
+
+    # What the packet reader says
+
+    def begin(self, memory: Memory) -> None:
+        """The host has written what it wanted to."""
+        self.machine.caches.notice_host()
+
+    def dispatch(self, dispatch: Dispatch, memory: Memory, cancelled: threading.Event) -> None:
+        """Remember it with the caches as they are: it may run at any time from now on."""
+        replay, at = divmod(self._issued, len(self._places))
+        ordinal = replay * self.machine.launches + self._places[at]
+        self.pending.append(_Issued(ordinal, self._issued, dispatch, dict(self.machine.caches.ages)))
+        self._issued += 1
+        self.machine.note_width()
+        schedule, random = self.machine.schedule, self.machine.random
+        if schedule.early:
+            self._run(len(self.pending))
+        elif schedule.seed is not None and random.random() < 0.2:
+            self._run(random.randrange(len(self.pending) + 1))
+
+    def drain(self) -> None:
+        """Everything runs, in the worst order."""
+        self._run(len(self.pending))
+
+    def acquire(self, gcr: int, *, whole: bool) -> None:
+        """Caches forget; what is undrained does not run for it."""
+        self.machine.caches.acquire(gcr, whole=whole)
+
+    def at_end_of_pipe(self, gcr: int, write: Callable[[], None]) -> None:
+        """The write stays pending until a wait needs it."""
+        self._writes.append((self._issued, gcr, write))
+
+    def when_ended(self, gcr: int, write: Callable[[], None]) -> None:
+        """The write comes with the end of the dispatch that was started last, which may have come already."""
+        last = next((item for item in self.pending if item.sequence == self._issued - 1), None)
+        write_all = partial(self._write, gcr, write)
+        if last is None:
+            write_all()
+        else:
+            last.done.append(write_all)
+
+    def advance(self) -> bool:
+        """A wait of this queue does not hold yet."""
+        return self.land() or self.machine.advance()
+
+    def counts(self, memory: Memory, address: int) -> bytes:
+        """As the agent reads them."""
+        return self.machine.counts(address)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    # What the machine asks for
+
+    def land(self) -> bool:
+        """The oldest pending write lands, and so everything that it waits for has run."""
+        if not self._writes:
+            return False
+        before, gcr, write = self._writes.pop(0)
+        self._run(sum(item.sequence < before for item in self.pending))
+        self._write(gcr, write)
+        return True
+
+    def end_one(self) -> bool:
+        """The dispatch that the schedule likes first ends."""
+        if not self.pending:
+            return False
+        places = [item.ordinal % self.machine.launches for item in self.pending]
+        at = self.machine.schedule.order(places, self.machine.random)[0]
+        self.machine.run([self.pending.pop(at)])
+        return True
+
+    def some_of(self) -> list[_Issued]:
+        """Some that are undrained, taken."""
+        taken = [item for item in self.pending if self.machine.random.random() < 0.3]
+        self.pending = [item for item in self.pending if item not in taken]
+        return taken
+
+    def _run(self, count: int) -> None:
+        """The first `count` pending dispatches end."""
+        batch, self.pending = self.pending[:count], self.pending[count:]
+        if batch:
+            self.machine.run(batch)
+
+    def _write(self, gcr: int, write: Callable[[], None]) -> None:
+        if gcr & GL2_WB:
+            self.machine.caches.write_back()
+        if gcr & GL2_INV:
+            self.machine.caches.invalidate_l2(complete=False)
+        write()

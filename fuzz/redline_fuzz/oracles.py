@@ -24,6 +24,7 @@ from redline.fences import Fence, Fences
 from redline.plan import BOUNDARIES
 from redline_fuzz import device_stage
 from redline_fuzz.cases import Between, Case, working
+from redline_fuzz.forms import forms
 from redline_fuzz.judging import Judged, Tally, longest_chain, on_target
 from redline_fuzz.refusals import errors
 from redline_fuzz.schedules import Schedule
@@ -320,4 +321,5 @@ ORACLES: dict[str, Callable[[Judged], str]] = {
     "replay": replays,
     "errors": errors,
     "device": device,
+    "forms": forms,
 }

@@ -8,7 +8,6 @@ followed here, byte by byte.
 from __future__ import annotations
 
 import struct
-import threading
 from types import TracebackType
 
 import numpy as np
@@ -16,11 +15,11 @@ from numpy.typing import NDArray
 
 import redline as rl
 from redline.encoders.emit import apply_kernarg_relocs, apply_relocs
+from redline.packets import place
 from redline.sim.errors import DeviceFault
-from redline.sim.families import TARGETS
 from redline.sim.memory import Memory
-from redline.sim.packets import Pm4Reader
 from redline_fuzz.cases import Between, Case, number, pattern
+from redline_fuzz.lane_runner import LaneRunner
 from redline_fuzz.machine import HostileMachine
 from redline_fuzz.patterns import Pattern
 from redline_fuzz.reference import HOST_READS, HOST_WRITES, Outcome, Place, initial, patches, place_of, writes
@@ -30,8 +29,7 @@ from redline_fuzz.schedules import Schedule
 IN_L2 = {"gfx10": ("device", "host"), "gfx11": ("device", "host"), "gfx12": ("device", "host", "fine")}
 #: The user SGPR with the kernarg segment's address: behind a private segment buffer up to gfx10 (LLVM AMDGPUUsage).
 KERNARG_AT = {"gfx10": 4, "gfx11": 0, "gfx12": 0}
-_ENTRY_BYTES = 256
-_PATIENCE_S = 0.01  # of waits that nothing pending can end
+_OBJECT_BYTES = 512  # a kernel descriptor, and its code 256 bytes behind it
 
 
 class Stage:
@@ -50,10 +48,11 @@ class Stage:
         for bank in range(1 + self._two):
             self._allocate_bank(bank, IN_L2[family])
         # ROCr invalidates L2 when it loads code (amd_gpu_agent.cpp, InvalidateCodeCaches): only I may be stale.
-        self._entries = [self._take(_ENTRY_BYTES, cached=False, executable=True) for _ in program.kernels]
+        self._objects = [self._take(_OBJECT_BYTES, cached=False, executable=True) for _ in program.kernels]
+        self._entries = [at + k.entry_offset for at, k in zip(self._objects, program.kernels, strict=True)]
         self._kernarg = self._take(max(len(program.kernarg), 64), cached=False)
-        self._fence_word = self._take(64, cached=False)
-        self._ib = self._take(4 * len(program.words), cached=False, executable=True)
+        self._fence_words = [self._take(64, cached=False) for _ in range(max(program.fence_words, 1))]
+        self._ib = self._take(max(4 * len(program.words), 4), cached=False, executable=True)
         self.patterns = self._patterns()
 
     def __enter__(self) -> Stage:
@@ -119,8 +118,7 @@ class _Run:
             kernarg_at=KERNARG_AT[self.case.target[:5]],
             launches=len(stage.plan.launches),
         )
-        family = TARGETS[self.case.target].family
-        self.reader = Pm4Reader(family, self.memory, self.machine, lambda _executed: None, _PATIENCE_S)
+        self.lanes = LaneRunner(self.machine, self.case.target, stage.plan, self.program)
         self.kernarg = self.program.kernarg.copy()
         self.bank = 0
 
@@ -143,11 +141,13 @@ class _Run:
 
     def _load(self) -> None:
         """Code, memories and the kernarg segments, before the first replay."""
-        for kernel, entry in zip(self.program.kernels, self.stage._entries, strict=True):
+        for kernel, at, entry in zip(self.program.kernels, self.stage._objects, self.stage._entries, strict=True):
+            self.memory.store(at, _descriptor(kernel))
             self.memory.store(entry, struct.pack("<Q", int(kernel.name[1:], 16)))
         for (memory, bank), address in self.stage._places.items():
             self.memory.store(address, initial(self.case, memory, bank))
-        self.memory.store(self.stage._fence_word, b"\xff" * 64)
+        for word in self.stage._fence_words:
+            self.memory.store(word, b"\xff" * 64)
         self._bind()
 
     def _bind(self) -> None:
@@ -158,12 +158,13 @@ class _Run:
             np.array(stage._entries, np.uint64),
             program.slot_offsets + np.uint64(stage._kernarg),
             np.array(buffers, np.uint64),
-            np.array([stage._fence_word], np.uint64),
+            np.array(stage._fence_words, np.uint64),
         ]
+        self.slots = tables[1]
         words = program.words.copy()
         apply_relocs(words, program.relocs, *tables)
         apply_kernarg_relocs(self.kernarg, program.kernarg_relocs, tables[2])
-        self.memory.store(stage._ib, words.tobytes())
+        self.memory.store(stage._ib, words.tobytes() or bytes(4))
         self.memory.store(stage._kernarg, self.kernarg.tobytes() or bytes(64))
 
     def _before(self, replay: int, between: Between) -> None:
@@ -191,12 +192,12 @@ class _Run:
 
     def _submit(self, replay: int, between: Between) -> None:
         """Cold where anything may have touched memory; without the release where nobody looks before the next."""
-        cold, warm, end, end_release = map(int, self.program.ibs[0])
-        start = cold if not replay or between.bind or between.host or self.case.boundary == "host" else warm
-        alone = replay == len(self.case.between) or self.case.boundary != "queue"
-        stop = end_release if alone or self.case.between[replay] != Between() else end
-        if stop > start:
-            self.reader.run(self.stage._ib + 4 * start, stop - start, threading.Event())
+        cold = not replay or between.bind or between.host or self.case.boundary == "host"
+        last = replay == len(self.case.between) or self.case.boundary != "queue"
+        observed = last or self.case.between[replay] != Between() or not self.lanes.may_batch
+        tables = np.array(self.stage._objects, np.uint64), self.slots, self.lanes.signals
+        batches = place(self.program, self.stage._ib, tables, warm=not cold, release=observed)
+        self.lanes.run(batches, observed=observed)
 
     def _host_reads(self) -> dict[int, bytes]:
         """What memory holds of the outside buffers that are bound now."""
@@ -210,12 +211,19 @@ class _Run:
         made.faults += self.machine.faults
         made.widest = self.machine.widest
         names = {}
-        for place, address in self.stage._places.items():
-            nbytes = self.case.memories[place[0]].nbytes
-            made.memory[place] = bytes(caches.in_l2(address + at) for at in range(nbytes))
-            names.update({address + at: (place, at) for at in range(nbytes)})
+        for where, address in self.stage._places.items():
+            nbytes = self.case.memories[where[0]].nbytes
+            made.memory[where] = bytes(caches.in_l2(address + at) for at in range(nbytes))
+            names.update({address + at: (where, at) for at in range(nbytes)})
         for address, ordinals in self.machine.stores.items():
             if address in names:
                 made.stores[names[address]] = ordinals
             else:
                 made.faults.append(f"stored to {address:#x}, outside every buffer")
+
+
+def _descriptor(kernel: rl.Kernel) -> bytes:
+    """64 bytes as the packet processor reads them (LLVM AMDGPUUsage, "Kernel Descriptor")."""
+    registers = kernel.rsrc3, kernel.rsrc1, kernel.rsrc2, kernel.properties
+    head = kernel.group_bytes, kernel.private_bytes, kernel.kernarg_bytes
+    return struct.pack("<III4xq20xIIIHH4x", *head, kernel.entry_offset, *registers, kernel.preload)

@@ -2,10 +2,12 @@
 """Runs one AQL packet and completes its signal: the packet processor above the PM4 reader.
 
 Covered: kernel dispatch, barrier-AND, barrier-OR and the vendor packet with a PM4 indirect buffer (format 1). Every
-other type stops the queue with its name. All reserved fields must be zero. Packets of a queue run one at a time, in
-order and to their end, which satisfies every barrier bit and every fence scope, and decrements signals in order.
+other type stops the queue with its name. All reserved fields must be zero. Packets of a queue are taken in order; what
+a barrier bit and a fence scope mean is told to the back end. A barrier packet holds back all behind it. Barrier bit and
+scopes of a vendor packet do nothing here: what they do to a buffer is documented nowhere.
 
 Layouts: hsa.h (headers, kernel dispatch, barriers) and ROCr's amd_aql_queue.cpp, ExecutePM4 (the vendor packet).
+Scopes: hsa.h, hsa_fence_scope_t; agent is I, K, V and L1, system GL2 too (LLVM AMDGPUUsage, "Memory Model").
 """
 
 from __future__ import annotations
@@ -27,6 +29,10 @@ from redline.sim.packets import Pm4Reader
 from redline.sim.signals import Signals
 
 HEADER_RESERVED = 0xE000  # bits 15:13
+BARRIER, ACQUIRE, RELEASE = 1 << 8, 9, 11  # a bit; the lowest bits of two scopes
+# What a scope does, as GCR_CNTL: agent GLI_INV, GLK_INV, GLV_INV, GL1_INV; system GL2_INV and GL2_WB too.
+ACQUIRES = (0, 0x381, 0xC381)
+RELEASES = (0, 0, 0x8000)
 _REFUSED_TYPES = {4: "HSA_PACKET_TYPE_AGENT_DISPATCH"}
 
 FORMAT_PM4_IB = 1
@@ -60,10 +66,16 @@ class AqlProcessor:
             allowed = "vendor (format 1), kernel dispatch, barrier-AND or barrier-OR"
             raise packet.fault(0, name, allowed)
         handler(packet, cancelled)
-        if signal:
-            self._complete(packet, signal)
 
-    def _complete(self, packet: AqlPacket, signal: int) -> None:
+    def _acquire(self, packet: AqlPacket) -> None:
+        gcr = ACQUIRES[packet.words[0] >> ACQUIRE & 3]
+        if gcr:
+            self._reader.backend.acquire(gcr, whole=True)
+
+    def _complete(self, packet: AqlPacket) -> None:
+        signal = packet.completion_signal
+        if not signal:
+            return
         try:
             self._signals.subtract(signal, 1)
         except Refusal as refusal:
@@ -90,19 +102,26 @@ class AqlProcessor:
         for word in range(6, 14):
             packet.require(word, 0, "reserved")
         self._reader.run(packet.words[2] | packet.words[3] << 32, packet.words[4] & 0xFFFFF, cancelled)
+        self._complete(packet)
 
     def _run_kernel(self, packet: AqlPacket, cancelled: threading.Event) -> None:
         """Starts as its own PM4 would, and leaves registers behind that no later stream may build on."""
         reader = self._reader
+        if packet.words[0] & BARRIER:
+            reader.backend.drain()
         dispatch = kernel_dispatch(packet, reader.memory, reader.family, reader.registers.count())
         reader.registers.forget()
         executed = Executed("KERNEL_DISPATCH", 0, packet.index, packet.words, dispatch)
+        reader.backend.begin(reader.memory)
+        self._acquire(packet)
         reader.start(executed, f"AQL packet {packet.index}", cancelled)
+        reader.backend.when_ended(RELEASES[packet.words[0] >> RELEASE & 3], lambda: self._complete(packet))
 
     def _barrier_and(self, packet: AqlPacket, cancelled: threading.Event) -> None:
         """A null handle counts as satisfied."""
         wanted = self._dependencies(packet)
         self._wait(packet, wanted, "barrier-AND", all, "all signals to be 0", cancelled)
+        self._end_barrier(packet)
 
     def _barrier_or(self, packet: AqlPacket, cancelled: threading.Event) -> None:
         """A null handle counts as not satisfied: five of them would wait for ever."""
@@ -110,6 +129,17 @@ class AqlProcessor:
         if not wanted:
             raise packet.fault(DEP_SIGNAL, "dep_signal of a barrier-OR", "at least one signal that can satisfy it")
         self._wait(packet, wanted, "barrier-OR", any, "one signal to be 0", cancelled)
+        self._end_barrier(packet)
+
+    def _end_barrier(self, packet: AqlPacket) -> None:
+        """Acquire, then release, in the completion phase; the barrier bit waits for earlier packets before that."""
+        self._acquire(packet)
+        if packet.words[0] & BARRIER:
+            self._reader.backend.at_end_of_pipe(
+                RELEASES[packet.words[0] >> RELEASE & 3], lambda: self._complete(packet)
+            )
+        else:
+            self._complete(packet)
 
     def _dependencies(self, packet: AqlPacket) -> list[int]:
         if packet.words[0] >> 16:

@@ -96,6 +96,9 @@ class Backend(Protocol):
     def at_end_of_pipe(self, gcr: int, write: Callable[[], None]) -> None:
         """Call `write` once every dispatch so far has ended and GCR_CNTL's write-backs are done."""
 
+    def when_ended(self, gcr: int, write: Callable[[], None]) -> None:
+        """Call `write` once the dispatch that was started last has ended and GCR_CNTL's write-backs are done."""
+
     def advance(self) -> bool:
         """A wait does not hold yet: let one more thing happen. False when nothing is pending."""
 
@@ -120,6 +123,10 @@ class InOrder:
 
     def at_end_of_pipe(self, gcr: int, write: Callable[[], None]) -> None:
         """The end of the pipe is now."""
+        write()
+
+    def when_ended(self, gcr: int, write: Callable[[], None]) -> None:
+        """It has ended."""
         write()
 
     def advance(self) -> bool:

@@ -57,7 +57,7 @@ class Pm4Reader:
         patience_s: float,
     ) -> None:
         self.family, self.memory = family, memory
-        self._backend, self._record = backend, record
+        self.backend, self._record = backend, record
         self._transfers = Transfers(memory, family, backend)
         waits = Waits(memory, backend, patience_s)
         self._handlers: dict[int, tuple[str, int | None, _Handler]] = {
@@ -80,7 +80,7 @@ class Pm4Reader:
     def run(self, ib: int, dwords: int, cancelled: threading.Event) -> None:
         """Run one indirect buffer and what it chains to."""
         self._transfers.drop()
-        self._backend.begin(self.memory)
+        self.backend.begin(self.memory)
         if self.forgetful:
             self.registers.forget()
         chained = 0
@@ -100,7 +100,7 @@ class Pm4Reader:
         if dispatch is None:
             return
         try:
-            self._backend.dispatch(dispatch, self.memory, cancelled)
+            self.backend.dispatch(dispatch, self.memory, cancelled)
         except DeviceFault as fault:
             fault.add_note(f"in dispatch {dispatch.ordinal} of this queue, entry {dispatch.entry:#x}, {place}")
             raise
@@ -206,12 +206,12 @@ class Pm4Reader:
         if packet.field(7, 16, 2) == 3:
             raise packet.fault(7, "SEQ", "0 parallel, 1 forward, 2 reverse")
         whole = not packet.u64(4) and packet.u64(2) >= EVERY_ADDRESS
-        self._backend.acquire(packet.words[7], whole=whole)
+        self.backend.acquire(packet.words[7], whole=whole)
 
     def _event_write(self, packet: Packet, _cancelled: threading.Event) -> None:
         if packet.words[1] != (CS_PARTIAL_FLUSH | 4 << 8):
             raise packet.fault(1, "event", "0x00000407, CS_PARTIAL_FLUSH with index 4")
-        self._backend.drain()
+        self.backend.drain()
 
     def _dispatch_direct(self, packet: Packet, cancelled: threading.Event) -> None:
         self._check_initiator(packet, 4)
@@ -225,7 +225,7 @@ class Pm4Reader:
         self._check_initiator(packet, 3)
         address = packet.address(1, 4)
         with packet.noted():
-            x, y, z = np.frombuffer(self._backend.counts(self.memory, address), "<u4").tolist()
+            x, y, z = np.frombuffer(self.backend.counts(self.memory, address), "<u4").tolist()
         self._dispatch(packet, (x, y, z), cancelled, address)
 
     def _check_initiator(self, packet: Packet, index: int) -> None:

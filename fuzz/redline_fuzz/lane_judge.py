@@ -9,24 +9,27 @@ lane, at it or before it, starts behind the other's end.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import redline as rl
-from redline.aql_lanes import NONE, AqlLanes, AqlLaunch
+from redline.aql_lanes import AqlLanes
 from redline.launch import Touch
 
 Moment = tuple[str, int]
 
 
-def unsafe(plan: rl.Plan, lanes: AqlLanes) -> list[str]:
-    """Everything that is not ordered or not visible."""
+def unsafe(plan: rl.Plan, lanes: AqlLanes, *, own: bool = True) -> list[str]:
+    """Everything that is not ordered or not visible. Unless `own`, acquires of other lanes count too, where they are
+    certain to lie between: caches belong to the agent.
+    """
     found = []
     behind = _behind(lanes)
-    acquirers = {
-        row.launch: [before.launch for before in lane[: at + 1] if before.acquire]
-        for lane in lanes
-        for at, row in enumerate(lane)
-    }
+    acquirers = {}
+    acquires = [row.launch for lane in lanes for row in lane if row.acquire]
+    for lane in lanes:
+        for at, row in enumerate(lane):
+            before = [other.launch for other in lane[: at + 1] if other.acquire]
+            certain = [q for q in acquires if ("start", q) in behind["start", row.launch] or q == row.launch]
+            acquirers[row.launch] = before if own else certain
     for second in plan.launches:
         for first in plan.launches[: second.index]:
             kinds = set(conflicts(plan, first.index, second.index))
@@ -73,21 +76,3 @@ def _overlap(plan: rl.Plan, one: Touch, other: Touch) -> bool:
     a, b = plan.buffers[one.buffer], plan.buffers[other.buffer]
     start, stop = one.start + a.root_offset, one.stop + a.root_offset
     return a.root == b.root and start < other.stop + b.root_offset and other.start + b.root_offset < stop
-
-
-def weaker(lanes: AqlLanes) -> Iterator[tuple[AqlLanes, str]]:
-    """The same without one barrier bit, one wait or one acquire; what the cold entry of a lane keeps stays."""
-    for number, lane in enumerate(lanes):
-        for at, row in enumerate(lane):
-            for less, what in _less(row, first=at == 0):
-                changed = (*lane[:at], less, *lane[at + 1 :])
-                yield (*lanes[:number], changed, *lanes[number + 1 :]), f"{what} of #{row.launch}"
-
-
-def _less(row: AqlLaunch, *, first: bool) -> Iterator[tuple[AqlLaunch, str]]:
-    if row.barrier and not first:
-        yield replace(row, barrier=False), "barrier bit"
-    if row.acquire and not first:
-        yield replace(row, acquire=NONE), "acquire"
-    for other in row.waits:
-        yield replace(row, waits=tuple(w for w in row.waits if w != other)), f"wait for #{other}"
