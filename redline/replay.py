@@ -19,6 +19,7 @@ from . import hsa
 from .bindings import bind
 from .encoders.aql import pm4_ib_packet
 from .encoders.emit import PATCH, apply_kernarg_relocs, apply_patches, apply_relocs
+from .ending import Ending
 from .errors import BindingError, HsaError, KernargPoolExhausted, NotRecorded, QueueFailed, ReplayTimeout
 from .flight import Flight, Uses
 from .kernarg import encode
@@ -57,6 +58,7 @@ class Replay:
             stack.close()
             raise
         self._flight = Flight(*_touched(plan, self._bound))
+        self._ending = Ending(self._flight, self._queue, self._signal, device.name, self._describe)
         # Must not hold the replay itself, nor may the queue's packet descriptions: it would never be collected.
         self._free = weakref.finalize(self, _free, self._queue, stack, self._flight)
 
@@ -213,7 +215,7 @@ class Replay:
             self._signal.store(1)
             warm = self._flight.take() and self.plan.boundary != "host"
             try:
-                self._queue.submit(self._warm if warm else self._cold, describe=self._describe)
+                self._ending.packet = self._queue.submit(self._warm if warm else self._cold, describe=self._describe)
             except (HsaError, QueueFailed, ReplayTimeout):
                 self._flight.give_back()  # refused before a slot of the ring was reserved
                 raise
@@ -223,20 +225,17 @@ class Replay:
     def wait(self, timeout: float = 10.0) -> None:
         """Wait until the submitted replay is done; `timeout` in seconds.
 
-        Raises ReplayTimeout (the replay stays in flight; wait again or close), QueueFailed when the device stopped the
-        queue, NotRecorded when nothing was submitted, HsaError for a timeout that is no number from 0 to 86400 and when
-        the device is closed.
+        After a time-out the replay stays in flight: wait again, cancel or close it; until a wait has seen its end, what
+        is refused in flight names the time-out as its cause. Ctrl-C leaves it in flight too.
+
+        Raises ReplayTimeout with the packet and its launches; QueueFailed, at once and ever after with the first cause,
+        when the device stopped the queue or another thread cancelled or closed the replay; NotRecorded when nothing was
+        submitted or the replay is closed; HsaError for a timeout that is no number from 0 to 86400 and when the device
+        is closed.
         """
         _check_timeout(timeout)
-        ticket = self._flight.ticket()
-        try:
-            self._signal.wait_below(1, timeout, poll=self._queue.check)
-        except QueueFailed as error:
-            self._flight.land(ticket, error)
-            raise
-        except ReplayTimeout as error:
-            raise self._not_done(timeout) from error
-        self._flight.land(ticket)
+        self.device.runtime.require_open()
+        self._ending.wait(timeout)
 
     def run(self, timeout: float = 10.0) -> None:
         """submit() and wait(); `timeout` in seconds, for the wait.
@@ -247,14 +246,31 @@ class Replay:
         self.submit()
         self.wait(timeout)
 
+    def cancel(self) -> None:
+        """End the replay for good, in flight or not, by destroying its queue. From any thread, or a signal handler.
+
+        A thread that waits for it gets QueueFailed at once, and so does every later use; `close` frees it. What it was
+        writing is undefined. Does nothing to a replay that is closed or cancelled. Raises HsaError when the queue
+        cannot be destroyed (the replay then stays in flight, for the device may still run it) and when the device is
+        closed.
+        """
+        self.device.runtime.require_open()
+        if not self._flight.closed:
+            self._ending.stop("cancelled")
+
     def close(self) -> None:
-        """Free everything. A replay in flight is cancelled by destroying its queue.
+        """Free everything. A replay in flight is cancelled; a thread that waits for it gets QueueFailed first.
 
         When the queue cannot be destroyed, nothing is freed and the replay stays in flight: the device may use it.
-        Raises HsaError then, and for anything else that the runtime does not give back.
+        Raises HsaError then, and for anything else that the runtime does not give back; ReplayBusy inside a wait of the
+        same thread, as a signal handler may be.
         """
         if not self._flight.closed:
-            self._queue.close()
+            self._ending.stop("closed")
+            if (
+                not self.device.runtime.closed
+            ):  # else there is nothing to free, and in a forked child nobody to wait for
+                self._flight.end_waits()
             self._free()
 
     def __enter__(self) -> Replay:
@@ -264,16 +280,6 @@ class Replay:
         self.close()
 
     # -- inside --
-
-    def _not_done(self, timeout: float) -> ReplayTimeout:
-        """The signal knows a value; whoever reads the message knows a plan and its launches."""
-        return ReplayTimeout(
-            "RL1101",
-            where=f"Replay.wait on {self.device.name}, {self._describe(0)}",
-            seen=f"not done after {timeout:g} s; it is still in flight",
-            allowed="done within the timeout",
-            do="wait again with a longer timeout; or close the replay, which abandons it, and instantiate again",
-        )
 
     def _check_slots(self) -> None:
         if self._missing:
@@ -306,6 +312,7 @@ class Replay:
 
     def _check_usable(self, what: str) -> None:
         self.device.runtime.require_open()
+        self._ending.note_failure()
         self._flight.check_idle(what)
 
 

@@ -31,8 +31,8 @@ from redline.hsa.abi import (
     hsa_queue_t,
     status_text,
 )
+from redline.hsa.callbacks import guarded
 from redline.hsa.handle import Handle, Rank
-from redline.hsa.lib import guarded
 from redline.hsa.publish import publish
 
 if TYPE_CHECKING:
@@ -100,6 +100,7 @@ class Queue(Handle):
         published then.
         """
         batch = self._checked_batch(packets)
+        self.check()  # in a forked child, whoever held the lock is not there to give it back
         with self._lock:
             self.check()
             self._wait_for_space(len(batch), timeout_s)

@@ -3,8 +3,8 @@
 
 A wait looks once, spins briefly, then blocks in slices; all three in the runtime and without the GIL, which ctypes
 gives up for each call. HSA waits may return early and with the condition unmet, so every wait loops on the value.
-Between slices a wait calls `poll`, which raises when the device can no longer get there (`Queue.check`). Source of signals and
-memory orders: the HSA Runtime specification, and ROCR-Runtime's hsa.h.
+Between slices a wait calls `poll`, which raises when the device can no longer get there (`Queue.check`). Source of
+signals and memory orders: the HSA Runtime specification, and ROCR-Runtime's hsa.h.
 """
 
 from __future__ import annotations
