@@ -126,20 +126,36 @@ def test_cancel_between_replays_ends_them_too(device: rl.Device) -> None:
                 use()
 
 
-def test_close_in_flight_ends_waits_before_it_frees(device: rl.Device) -> None:
-    """The runtime must not look at a signal that is gone: its waits have ended by then, all of them."""
-    simulated: Any = device.runtime.hsa.table.device
-    replay, _ = _spinning(device)
-    replay.submit()
-    waiters = [_Waiter(replay) for _ in range(3)]
-    replay.close()
-    for waiter in waiters:
-        error = waiter.ended()
-        assert isinstance(error, rl.QueueFailed)
-        assert (error.code, error.seen) == ("RL1002", "closed in flight")
-    assert simulated.errors == []
-    with pytest.raises(rl.NotRecorded, match="RL1204"):
-        replay.wait()
+def test_close_in_flight_ends_waits_before_it_frees() -> None:
+    """The runtime must not look at a signal that is gone: when it is destroyed, no thread is inside a wait."""
+    sim = SimRuntime("gfx1201")
+    beneath, inside, found = Hsa(sim.table), [0], []
+
+    def wait(*args: int) -> int:
+        inside[0] += 1
+        value = int(beneath.call("hsa_signal_wait_scacquire", *args))
+        inside[0] -= 1
+        return value
+
+    def destroy(handle: int) -> int:
+        found.append(inside[0])
+        return int(beneath.call("hsa_signal_destroy", handle))
+
+    table = table_with(sim.table, {"hsa_signal_wait_scacquire": wait, "hsa_signal_destroy": destroy})
+    runtime = Runtime.of_table(table)
+    with rl.Device(runtime, runtime.agents()[0], "sim:gfx1201") as device:
+        for _ in range(5):
+            replay, _memory = _spinning(device)
+            replay.submit()
+            waiters = [_Waiter(replay) for _ in range(3)]
+            replay.close()
+            for waiter in waiters:
+                error = waiter.ended()
+                assert isinstance(error, rl.QueueFailed)
+                assert (error.code, error.seen) == ("RL1002", "closed in flight")
+            with pytest.raises(rl.NotRecorded, match="RL1204"):
+                replay.wait()
+    assert found == [0] * 5
 
 
 @contextmanager
@@ -241,6 +257,18 @@ def test_a_queue_error_stays_the_first_cause(device: rl.Device, waits: bool) -> 
             replay.cancel()
         assert len(texts) == 1
         memory["z"].read()
+
+
+def test_a_queue_error_goes_before_a_cancel(device: rl.Device) -> None:
+    """The device was first, though nobody had heard of it."""
+    replay, memory = _faulting(device)
+    with replay:
+        replay.submit()
+        assert wait_until(lambda: replay._queue._failure is not None)
+        replay.cancel()
+        for use in _uses(replay, memory):
+            with pytest.raises(rl.QueueFailed, match="RL1001 .*packet 0"):
+                use()
 
 
 def _frames(error: BaseException) -> Iterator[Any]:

@@ -58,10 +58,10 @@ def test_early_ends_do_not_outlive_the_timeout() -> None:
         return 7
 
     with fake_agent({"hsa_signal_wait_scacquire": wait}) as agent, agent.signal(7) as signal:
-        with pytest.raises(ReplayTimeout, match="value 7 after 0.02 s"):
-            signal.wait_below(1, 0.02)
+        with pytest.raises(ReplayTimeout, match="value 7 after 0.2 s"):
+            signal.wait_below(1, 0.2)
         assert len(hints) > 3
-        assert max(hints) <= 0.02 * agent.runtime.ticks_per_second()
+        assert max(hints) <= SLICE_SECONDS * agent.runtime.ticks_per_second()
         assert hints[-1] < hints[1]  # never longer than what is left
 
 
