@@ -13,7 +13,7 @@
     ├── BindingError         RL07   a buffer bound to the wrong memory, or not bound
     ├── StalePlan            RL08   the plan and what it was made from no longer agree
     ├── HsaError             RL09   the HSA runtime is missing or refused a call
-    ├── QueueFailed          RL10   the device stopped the queue while work was pending
+    ├── QueueFailed          RL10   the queue was stopped, by the device or by cancel
     ├── ReplayTimeout        RL11   a wait ended before the device did
     ├── NotRecorded          RL12   asked for something that was never recorded or submitted
     ├── KernargPoolExhausted RL13   no room for kernel arguments
@@ -140,6 +140,7 @@ CODES: dict[str, str] = {
     "RL0913": "a runtime that another process opened",
     "RL0914": "no address space for a software device",
     "RL1001": "the device reported an error and stopped the queue",
+    "RL1002": "the replay was cancelled, or closed in flight",
     "RL1101": "a wait for a signal ended before the device did",
     "RL1102": "a queue's ring stayed full",
     "RL1201": "no slot of that name",
@@ -154,6 +155,7 @@ CODES: dict[str, str] = {
     "RL1404": "a submit whose memory another replay in flight uses",
     "RL1405": "a submit during host access to its memory",
     "RL1406": "behind a submit without release",
+    "RL1407": "a close while a thread waits for the replay",
 }
 
 
@@ -232,7 +234,7 @@ class HsaError(RedlineError):
 
 
 class QueueFailed(RedlineError):
-    """The device reported an error and stopped the queue; pending work will never finish."""
+    """The queue was stopped, by the device with an error or by `cancel`; pending work will never finish."""
 
     prefix = "RL10"
 

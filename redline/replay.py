@@ -17,6 +17,7 @@ import numpy as np
 
 from . import hsa
 from .bindings import bind
+from .ending import Ending
 from .errors import BindingError, HsaError, NotRecorded, QueueFailed, ReplayTimeout
 from .flight import Flight, Uses
 from .kernarg import encode
@@ -55,12 +56,12 @@ class Replay:
         try:
             self.placed = Placed(device, plan, self._bound, stack)
             self._batches = _all_batches(self.placed)
-            self._queues = [self._queue(stack, len(packets)) for packets in self._batches[False, True]]
+            self._queues = [self._made_queue(stack, len(packets)) for packets in self._batches[False, True]]
         except BaseException:
             stack.close()
             raise
         self._flight = Flight(*_touched(plan, self._bound))
-        self._released = True  # whether the submission in flight ends with its release
+        self._ending = Ending(self._flight, self._queues, self.placed.final, device.name, _described(plan))
         # Must not hold the replay itself, nor may the queues' packet descriptions: it would never be collected.
         self._free = weakref.finalize(self, _free, self._queues, stack, self._flight)
 
@@ -69,7 +70,7 @@ class Replay:
 
     # -- instantiate --
 
-    def _queue(self, stack: ExitStack, packets: int) -> hsa.Queue:
+    def _made_queue(self, stack: ExitStack, packets: int) -> hsa.Queue:
         """A queue whose ring holds one replay; the stack closes it before the memory that it uses."""
         most = self.device.agent.queue_max_size
         if packets > most:
@@ -165,7 +166,7 @@ class Replay:
             except (HsaError, QueueFailed, ReplayTimeout):
                 self._flight.give_back()  # refused before a slot of any ring was reserved
                 raise
-            self._released = release
+            self._ending.released = release
             # Anything else, such as an interrupt, may have come after a packet was published: in flight until waited
             # for or closed.
 
@@ -179,7 +180,7 @@ class Replay:
             (queue, packets, partial(describe, self._name, self.program, self.plan.launches, lane, times))
             for lane, (queue, packets) in enumerate(zip(self._queues, batches, strict=True))
         ]
-        hsa.submit_together(parts)
+        self._ending.packets = hsa.submit_together(parts)
 
     def _check_batch(self, times: int, release: bool) -> None:
         rings = zip(self._queues, self._batches[False, True], strict=True)
@@ -206,24 +207,17 @@ class Replay:
     def wait(self, timeout: float = 10.0) -> None:
         """Wait until the submitted replay is done; `timeout` in seconds.
 
-        Raises ReplayTimeout (the replay stays in flight; wait again or close), QueueFailed when the device stopped the
-        queue, NotRecorded when nothing was submitted, HsaError for a timeout that is no number from 0 to 86400 and when
-        the device is closed.
+        After a time-out the replay stays in flight: wait again, cancel or close it; until a wait has seen its end, what
+        is refused in flight names the time-out as its cause. Ctrl-C leaves it in flight too.
+
+        Raises ReplayTimeout with the packet and its launches; QueueFailed, at once and ever after with the first cause,
+        when the device stopped the queue or another thread cancelled or closed the replay; NotRecorded when nothing was
+        submitted or the replay is closed; HsaError for a timeout that is no number from 0 to 86400 and when the device
+        is closed.
         """
         _check_timeout(timeout)
-        ticket = self._flight.ticket()
-        try:
-            self.placed.final.wait_below(1, timeout, poll=self._check_queues)
-        except QueueFailed as error:
-            self._flight.land(ticket, error)
-            raise
-        except ReplayTimeout as error:
-            raise self._not_done(timeout) from error
-        self._flight.land(ticket, released=self._released)
-
-    def _check_queues(self) -> None:
-        for queue in self._queues:
-            queue.check()
+        self.device.runtime.require_open()
+        self._ending.wait(timeout)
 
     def run(self, timeout: float = 10.0) -> None:
         """submit() and wait(); `timeout` in seconds, for the wait.
@@ -234,15 +228,30 @@ class Replay:
         self.submit()
         self.wait(timeout)
 
+    def cancel(self) -> None:
+        """End the replay for good, in flight or not, by destroying its queue. From any thread, or a signal handler.
+
+        A thread that waits for it gets QueueFailed at once, and so does every later use; `close` frees it. What it was
+        writing is undefined. Does nothing to a replay that is closed or cancelled. Raises HsaError when the queue
+        cannot be destroyed (the replay then stays in flight, for the device may still run it) and when the device is
+        closed.
+        """
+        self.device.runtime.require_open()
+        if not self._flight.closed:
+            self._ending.stop("cancelled")
+
     def close(self) -> None:
-        """Free everything. A replay in flight is cancelled by destroying its queues.
+        """Free everything. A replay in flight is cancelled; a thread that waits for it gets QueueFailed first.
 
         When a queue cannot be destroyed, no memory is freed and the replay stays in flight: the device may use it.
-        Raises HsaError then, and for anything else that the runtime does not give back.
+        Raises HsaError then, and for anything else that the runtime does not give back; ReplayBusy inside a wait of the
+        same thread, as a signal handler may be.
         """
         if not self._flight.closed:
-            for queue in self._queues:
-                queue.close()
+            self._ending.stop("closed")
+            # With the runtime closed there is nothing to free, and in a forked child nobody to wait for.
+            if not self.device.runtime.closed:
+                self._flight.end_waits()
             self._free()
 
     def __enter__(self) -> Replay:
@@ -252,16 +261,6 @@ class Replay:
         self.close()
 
     # -- inside --
-
-    def _not_done(self, timeout: float) -> ReplayTimeout:
-        """The signal knows a value; whoever reads the message knows a plan and its launches."""
-        return ReplayTimeout(
-            "RL1101",
-            where=f"Replay.wait on {self.device.name}, {_described(self.plan)}",
-            seen=f"not done after {timeout:g} s; it is still in flight",
-            allowed="done within the timeout",
-            do="wait again with a longer timeout; or close the replay, which abandons it, and instantiate again",
-        )
 
     def _check_slots(self) -> None:
         if self._missing:
@@ -287,6 +286,7 @@ class Replay:
 
     def _check_usable(self, what: str) -> None:
         self.device.runtime.require_open()
+        self._ending.note_failure()
         self._flight.check_idle(what)
 
 

@@ -470,7 +470,7 @@ _LANE_ROWS: tuple[tuple[str, str, str, str], ...] = (
         "a lost out-edge",
         _AQL_LANES,
         "for first in firsts if self._lane(first) != lane",
-        "for first in firsts[:1] if True",
+        "for first in firsts[:1] if self._lane(first) != lane",
     ),
     ("a reused signal", _PACKETS, "return self.signals - 1", "return max(self.signals - 2, 1)"),
     ("no barrier bit where one launch has ended", _AQL_LANES, "barrier = at == 0 or any(", "barrier = at == 0 or all("),

@@ -4,6 +4,7 @@
 ::
 
     lib.py          find the library; one prototype table; status -> HsaError
+    callbacks.py    C callbacks that cannot raise; Ctrl-C inside one
     abi.py          handles, enums and structures as the public headers state them
     runtime.py      Runtime.real() and Runtime.sim(target): initialise, list agents
     agent.py        target name, limits, memory pools

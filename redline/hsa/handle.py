@@ -99,14 +99,21 @@ class Handle:
         self._numbers: list[int] = []
 
     def close(self) -> None:
-        """Release the resource. The second call does nothing, nor does one after the runtime's own end."""
+        """Release the resource. The second call does nothing, nor does one after the runtime's own end.
+
+        One that fails leaves the handle open: what the runtime did not give back is there, and may be closed again.
+        """
         if self.closed:
             return
         self.closed = True
         if not self.runtime.closed:
-            with contextlib.ExitStack() as last_in_first_out:
-                for number in self._numbers:
-                    last_in_first_out.callback(self.runtime.resources.release, number)
+            try:
+                with contextlib.ExitStack() as last_in_first_out:
+                    for number in self._numbers:
+                        last_in_first_out.callback(self.runtime.resources.release, number)
+            except HsaError:
+                self.closed = False
+                raise
 
     def abandon(self) -> None:
         """Release while an error is on its way: that one is kept, a second one is not raised."""

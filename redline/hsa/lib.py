@@ -22,6 +22,7 @@ from typing import Any
 from radiowave import rocm
 from redline.errors import HsaError
 from redline.hsa.abi import Status, status_text
+from redline.hsa.callbacks import guarded, interrupts
 
 LIBRARY_NAME = "libhsa-runtime64.so.1"
 
@@ -101,8 +102,8 @@ class Hsa:
     def call(self, name: str, *args: Any) -> Any:
         """The function's own result, unchecked."""
         result = self._functions[name](*args)
-        if _interrupts:
-            raise _interrupts.pop()
+        if interrupts:
+            raise interrupts.pop()
         return result
 
     def check(self, name: str, *args: Any) -> None:
@@ -166,34 +167,6 @@ def callback_table(
     ]
     addresses = {name: _address(callback) for name, callback in zip(functions, callbacks, strict=True)}
     return RuntimeTable(kind, addresses, callbacks, fault_text, approximate, device)
-
-
-#: Ctrl-C pressed while a callback ran: Python raises it in the main thread, inside whatever it is doing there.
-_interrupts: list[KeyboardInterrupt] = []
-
-
-def guarded(
-    prototype: Any,
-    function: Callable[..., Any],
-    remember: Callable[[BaseException], None],
-    on_error: int = Status.HSA_STATUS_ERROR,
-) -> Any:
-    """A C callback that cannot raise: ctypes would return garbage to the caller.
-
-    What the function raises is handed to `remember`, and the caller gets `on_error` where a result is due.
-    """
-
-    def entry(*args: Any) -> Any:
-        try:
-            return function(*args)
-        except KeyboardInterrupt as interrupt:  # `Hsa.call` raises it once C has returned
-            _interrupts.append(interrupt)
-            return None if prototype._restype_ is None else on_error
-        except BaseException as error:
-            remember(error)
-            return None if prototype._restype_ is None else on_error
-
-    return prototype(entry)
 
 
 def _signature(name: str) -> tuple[Any, ...]:

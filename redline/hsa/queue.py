@@ -32,8 +32,8 @@ from redline.hsa.abi import (
     hsa_queue_t,
     status_text,
 )
+from redline.hsa.callbacks import guarded
 from redline.hsa.handle import Handle, Rank
-from redline.hsa.lib import guarded
 from redline.hsa.publish import publish
 
 if TYPE_CHECKING:
@@ -239,6 +239,8 @@ def submit_together(
     does; nothing was published then. Source of the order: the HSA Runtime specification's user mode queues.
     """
     batches = [(queue, queue._checked_batch(packets), describe) for queue, packets, describe in parts]
+    for queue, _, _ in batches:
+        queue.check()  # in a forked child, whoever held the lock is not there to give it back
     with ExitStack() as locks:
         for queue in sorted((queue for queue, _, _ in batches), key=id):  # one order for all threads
             locks.enter_context(queue._lock)

@@ -36,8 +36,9 @@ from redline.hsa.abi import (
     hsa_amd_event_t,
 )
 from redline.hsa.agent import Agent, device_type
+from redline.hsa.callbacks import guarded
 from redline.hsa.handle import Resources
-from redline.hsa.lib import Hsa, RuntimeTable, guarded, load_real_table
+from redline.hsa.lib import Hsa, RuntimeTable, load_real_table
 
 if TYPE_CHECKING:
     from redline.hsa.queue import Queue

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A signal: one 64-bit value that host and device see, and a wait that always ends.
 
-HSA waits may return early and with the condition unmet, so every wait loops on the value. Between slices a
-wait calls `poll`, which raises when the device can no longer get there (`Queue.check`). Source of signals and memory
-orders: the HSA Runtime specification, and ROCR-Runtime's hsa.h.
+A wait looks once, spins briefly, then blocks in slices; all three in the runtime and without the GIL, which ctypes
+gives up for each call. HSA waits may return early and with the condition unmet, so every wait loops on the value.
+Between slices a wait calls `poll`, which raises when the device can no longer get there (`Queue.check`). Source of
+signals and memory orders: the HSA Runtime specification, and ROCR-Runtime's hsa.h.
 """
 
 from __future__ import annotations
@@ -15,12 +16,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from redline.errors import ReplayTimeout
-from redline.hsa.abi import HSA_WAIT_STATE_BLOCKED, SignalCondition, hsa_signal_t
+from redline.hsa.abi import HSA_WAIT_STATE_ACTIVE, HSA_WAIT_STATE_BLOCKED, SignalCondition, hsa_signal_t
 from redline.hsa.handle import Handle, Rank
 
 if TYPE_CHECKING:
     from redline.hsa.agent import Agent
 
+#: A replay takes some 10 to 1000 us, and a thread that slept needs tens of us to wake up: a spin of this length ends
+#: short replays without that, and costs a long one a fraction of its time. (ROCr's blocked wait spins on by itself, for
+#: 200 us in interrupt_signal.cpp, before it sleeps; HSA does not promise it.)
+SPIN_SECONDS = 0.0001
 SLICE_SECONDS = 0.01  # how late a wait may notice that its queue failed
 
 
@@ -52,18 +57,23 @@ class Signal(Handle):
 
         Raises ReplayTimeout after `timeout_s` seconds, what `poll` raises, and HsaError on a closed runtime.
         """
-        started = time.monotonic()
-        while True:
-            left = timeout_s - (time.monotonic() - started)
-            value = self._wait_once(limit, min(max(left, 0.0), SLICE_SECONDS))
-            if value < limit:
-                return value
+        deadline = time.monotonic() + timeout_s
+        value = self.load()
+        state, longest = HSA_WAIT_STATE_ACTIVE, SPIN_SECONDS
+        while value >= limit:
             if poll is not None:
                 poll()
+            left = deadline - time.monotonic()
             if left <= 0:
                 raise self._timeout(limit, value, timeout_s)
+            value = self._wait_once(limit, min(left, longest), state)
+            state, longest = HSA_WAIT_STATE_BLOCKED, SLICE_SECONDS
+        # Read after the value: a signal that was destroyed under the wait may have any.
+        self.runtime.require_open()
+        return value
 
-    def _wait_once(self, limit: int, seconds: float) -> int:
+    def _wait_once(self, limit: int, seconds: float, state: int) -> int:
+        """One wait of the runtime's, which may end early; the value seen."""
         self.runtime.require_open()
         return int(
             self.runtime.hsa.call(
@@ -72,7 +82,7 @@ class Signal(Handle):
                 SignalCondition.HSA_SIGNAL_CONDITION_LT,
                 limit,
                 int(seconds * self._ticks_per_second),
-                HSA_WAIT_STATE_BLOCKED,
+                state,
             )
         )
 

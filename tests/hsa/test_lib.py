@@ -5,6 +5,9 @@ from __future__ import annotations
 
 import ctypes
 import os
+import signal
+import threading
+import time
 from ctypes.util import find_library
 from pathlib import Path
 from typing import Any
@@ -14,7 +17,8 @@ import pytest
 from redline.errors import HsaError
 from redline.hsa import Runtime, lib
 from redline.hsa.abi import QUEUE_ERROR_CALLBACK, Status, status_text
-from redline.hsa.lib import PROTOTYPES, Hsa, callback_table, guarded
+from redline.hsa.callbacks import guarded
+from redline.hsa.lib import PROTOTYPES, Hsa, callback_table
 
 
 @pytest.fixture(name="places")
@@ -138,6 +142,28 @@ def test_a_callback_that_raises_returns_a_value_that_satisfies_nothing() -> None
     callback = guarded(QUEUE_ERROR_CALLBACK, fail, errors.append)
     assert callback(1, None, None) is None
     assert len(errors) == 5
+
+
+def test_no_interrupt_is_lost_in_a_callback() -> None:
+    """Ctrl-C in the middle of calls that are Python behind C, also before the callback's first line: it reaches us."""
+    hsa = Hsa(_table(hsa_signal_load_scacquire=lambda _signal: 0))
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    lost = 0
+    for _ in range(100):
+        timer = threading.Timer(0.002, signal.raise_signal, [signal.SIGINT])
+        deadline = time.monotonic() + 20
+        try:
+            timer.start()
+            while time.monotonic() < deadline:
+                for _ in range(1000):
+                    hsa.call("hsa_signal_load_scacquire", 1)
+            lost += 1
+        except KeyboardInterrupt:
+            timer.join()
+        if lost:
+            break
+    signal.signal(signal.SIGINT, before)
+    assert lost == 0
 
 
 def test_functions_are_made_from_integer_addresses() -> None:

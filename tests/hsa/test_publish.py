@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The order of the stores that publish packets (case 35), in compiled code and in its Python twin."""
+"""The order of the stores that publish packets (case 35), in compiled code and in its Python twin.
+
+`test_racing.py` looks at the same from a consumer's side.
+"""
 
 from __future__ import annotations
 
 import threading
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,34 +16,42 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from redline.hsa.lib import Hsa
 from redline.hsa.publish import publish
+from tests.hsa.fakes import fake_agent
 
 pytestmark = pytest.mark.nopython
 
 INVALID = 1
+BASE = 0x7F0000000000  # where a recording ring says that it lies
 
 #: The same function without the compiler (under NUMBA_DISABLE_JIT=1 it is `publish` itself).
 twin = getattr(publish, "py_func", publish)
 
 
+@dataclass(frozen=True)
+class Store:
+    """One store into the ring: byte address, width in bytes, the value's little-endian bytes as a number."""
+
+    address: int
+    width: int
+    value: int
+
+
 class RecordingRing:
-    """A ring that notes every store as (word, value) and refuses anything wider than a dword."""
+    """A ring at `BASE` that notes every store, of whatever width, in the order in which they happen."""
 
     def __init__(self, slots: int) -> None:
         self.words = np.zeros(slots * 16, np.uint32)
         self.words[::16] = INVALID
-        self.stores: list[tuple[int, int]] = []
-        self.headers_seen: list[int] = []
+        self.stores: list[Store] = []
         self.shape = self.words.shape
 
-    def __setitem__(self, word: Any, value: Any) -> None:
-        assert np.ndim(word) == 0
-        assert np.ndim(value) == 0
-        at = int(word)
-        if at % 16 == 0:
-            self.headers_seen.append(int(self.words[at]) & 0xFF)
-        self.stores.append((at, int(value)))
-        self.words[at] = value
+    def __setitem__(self, place: Any, value: Any) -> None:
+        self.words[place] = value
+        first = place.start if isinstance(place, slice) else place
+        data = np.asarray(value).tobytes()
+        self.stores.append(Store(BASE + 4 * int(first), len(data), int.from_bytes(data, "little")))
 
 
 def packets(count: int, seed: int = 0) -> NDArray[np.uint32]:
@@ -49,24 +61,134 @@ def packets(count: int, seed: int = 0) -> NDArray[np.uint32]:
     return rows
 
 
-@pytest.mark.parametrize(("slots", "first", "count"), [(8, 0, 1), (8, 6, 5), (8, 2**63 + 7, 8), (1024, 900, 733)])
-def test_the_last_store_of_a_slot_is_its_header(slots: int, first: int, count: int) -> None:
-    """Case 35: bodies while the header is INVALID, then four bytes at offset 0; the first packet's very last."""
+def broken_rule(ring: RecordingRing, first: int, batch: NDArray[np.uint32]) -> str:
+    """The first rule of publication that the recorded stores break; empty when they keep all."""
+    slots = len(ring.words) // 16
+    headers: list[int] = []  # places in the batch, as their headers came
+    bodies: dict[int, set[int]] = {i: set() for i in range(len(batch))}
+    place_of = {(first + i) % slots: i for i in range(len(batch))}
+    for store in ring.stores:
+        slot, offset = divmod(store.address - BASE, 64)
+        at = place_of.get(slot)
+        if at is None:
+            return f"slot {slot} is none of the batch's"
+        if store.width != 4 or offset % 4:
+            return f"{store.width} bytes at offset {offset} of packet {at}"
+        if offset == 0 and store.value == INVALID and at not in headers:
+            continue
+        if offset == 0 and store.value == int(batch[at, 0]):
+            headers.append(at)
+        elif headers:
+            return f"packet {at}: {offset} stored behind a header"
+        elif store.value != int(batch[at, offset // 4]):
+            return f"packet {at}: {store.value:#x} at {offset}"
+        bodies[at].add(offset)
+    if any(len(offsets) != 16 for offsets in bodies.values()):
+        return "words of a packet are missing"
+    if sorted(headers) != list(range(len(batch))):
+        return f"headers {headers}"
+    return "" if headers[-1] == 0 else "the first packet's header is not the last store"
+
+
+@pytest.mark.parametrize(
+    ("slots", "first", "count"),
+    [(8, 0, 1), (8, 6, 5), (8, 0, 8), (8, 2**63 + 7, 8), (1, 5, 1), (64, 2**64 - 130, 64), (1024, 900, 733)],
+)
+def test_bodies_go_before_headers_and_the_first_header_goes_last(slots: int, first: int, count: int) -> None:
+    """Case 35: bodies while the header is INVALID, then four bytes at offset 0; round the ring, and a ring full.
+
+    The last store into a slot is its header, no store is wider than four bytes, the first packet's header is the very
+    last: a batch, such as the burst of 733, appears at once.
+    """
     ring, batch = RecordingRing(slots), packets(count)
     twin(ring, np.uint64(first), batch)
-    for i in range(count):
-        base = (first + i) % slots * 16
-        mine = [(word - base, value) for word, value in ring.stores if base <= word < base + 16]
-        assert mine[-1] == (0, 0x00011500)
-        before = [value for word, value in mine[:-1] if word == 0]
-        assert all(value == INVALID for value in before)
-        assert sorted(word for word, _ in mine[:-1] if word) == list(range(1, 16))
-    assert set(ring.headers_seen) == {INVALID}
-    headers = [word for word, value in ring.stores if word % 16 == 0 and value != INVALID]
-    assert headers[-1] == first % slots * 16
-    bodies = [at for at, (word, _) in enumerate(ring.stores) if word % 16]
-    final = [at for at, (word, value) in enumerate(ring.stores) if word % 16 == 0 and value != INVALID]
-    assert max(bodies) < min(final)
+    assert broken_rule(ring, first, batch) == ""
+
+
+def _header_first(ring: Any, first: int, batch: Any) -> None:
+    for i, packet in enumerate(batch):
+        for j in range(16):
+            ring[(first + i) % 8 * 16 + j] = packet[j]
+
+
+def _whole_rows(ring: Any, first: int, batch: Any) -> None:
+    for i, packet in enumerate(batch):
+        at = (first + i) % 8 * 16
+        ring[at : at + 16] = packet
+
+
+def _headers_in_order(ring: Any, first: int, batch: Any) -> None:
+    for j in [*range(1, 16), 0]:
+        for i, packet in enumerate(batch):
+            ring[(first + i) % 8 * 16 + j] = packet[j]
+
+
+def _two_halves(ring: Any, first: int, batch: Any) -> None:
+    ring[first % 8 * 16] = batch[0, 0].astype(np.uint16)
+
+
+def _no_wrap(ring: Any, first: int, batch: Any) -> None:
+    twin(ring, np.uint64(first - 1), batch)
+
+
+def _packet_by_packet(ring: Any, first: int, batch: Any) -> None:
+    for i in reversed(range(len(batch))):
+        twin(ring, np.uint64(first + i), batch[i : i + 1])
+
+
+def _no_body(ring: Any, first: int, batch: Any) -> None:
+    for i in reversed(range(len(batch))):
+        ring[(first + i) % 8 * 16] = batch[i, 0]
+
+
+@pytest.mark.parametrize(
+    ("broken", "rule"),
+    [
+        (_header_first, "packet 0: 4 stored behind a header"),
+        (_whole_rows, "64 bytes at offset 0 of packet 0"),
+        (_headers_in_order, "the first packet's header is not the last store"),
+        (_two_halves, "2 bytes at offset 0 of packet 0"),
+        (_no_wrap, "slot 5 is none of the batch's"),
+        (_packet_by_packet, "packet 1: 4 stored behind a header"),
+        (_no_body, "words of a packet are missing"),
+    ],
+)
+def test_the_recording_finds_every_way_to_publish_wrongly(broken: Any, rule: str) -> None:
+    """Case 35: a whole-struct copy, a header first, and others: each is named."""
+    ring, batch = RecordingRing(8), packets(3)
+    broken(ring, 6, batch)
+    assert broken_rule(ring, 6, batch) == rule
+
+
+def test_a_submit_reserves_publishes_and_rings_in_this_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cases 35, 37: nothing is stored before the slots are reserved, and the doorbell, with the last absolute index,
+    comes behind every store; nothing comes behind it.
+    """
+    events: list[Any] = []
+    sim: list[Hsa] = []
+
+    def reserve(queue: int, count: int) -> int:
+        events.append(("reserve", count, len(ring.stores)))
+        return int(sim[0].call("hsa_queue_add_write_index_scacq_screl", queue, count))
+
+    def doorbell(_signal: int, value: int) -> None:
+        events.append(("doorbell", value, len(ring.stores)))
+
+    monkeypatch.setattr("redline.hsa.queue.publish", twin)
+    replaced = {"hsa_queue_add_write_index_scacq_screl": reserve, "hsa_signal_store_screlease": doorbell}
+    with fake_agent(replaced) as agent, agent.queue(64) as queue:
+        beneath: Any = agent.runtime.hsa.table.device
+        sim.append(Hsa(beneath.table))
+        first = 0
+        for count in (1, 5, 58):
+            ring = RecordingRing(64)
+            monkeypatch.setattr(queue, "_ring", ring)
+            events.clear()
+            batch = packets(count)
+            assert queue.submit(batch) == first + count - 1
+            assert broken_rule(ring, first, batch) == ""
+            assert events == [("reserve", count, 0), ("doorbell", first + count - 1, len(ring.stores))]
+            first += count
 
 
 @given(

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a submitted replay ends: seen by a wait, late, failed with its queue, cancelled, or closed in flight.
+
+`flight.py` keeps the state and the first cause; here the queue and the signal are asked and told. Frees nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from .errors import HsaError, QueueFailed, ReplayTimeout
+
+if TYPE_CHECKING:
+    from . import hsa
+    from .flight import Flight
+
+
+class Ending:
+    """The ends of one replay's submissions. Does not hold the replay, so that the collector can end that too."""
+
+    def __init__(self, flight: Flight, queues: Sequence[hsa.Queue], signal: hsa.Signal, device: str, what: str) -> None:
+        self._flight, self._queues, self._signal = flight, queues, signal
+        self._device, self._what = device, what
+        self.packets: list[int] = []  # of each queue the index of the last one submitted
+        self.released = True  # whether the submission in flight ends with its release
+
+    def wait(self, timeout: float) -> None:
+        """Wait until the submission in flight is done; `timeout` in seconds. Raises what `Replay.wait` names."""
+        waiters, me = self._flight.waiters, threading.get_ident()
+        try:
+            waiters.append(me)  # before the look at the flight's state: `close` tells that first, then looks here
+            ticket = self._flight.ticket()
+            self._wait_for(ticket, timeout)
+        finally:
+            waiters.remove(me)
+
+    def note_failure(self) -> None:
+        """Let the flight know of a queue that failed, whether or not anybody waits."""
+        try:
+            self._check_queues()
+        except QueueFailed as error:
+            self._flight.fail(error)
+        except HsaError:  # closed, which is no failure of the device's
+            return
+
+    def stop(self, how: str) -> None:
+        """Destroy the queues, having said so first: nothing is submitted any more, and every wait ends.
+
+        Raises HsaError when one cannot be destroyed; what was in flight then stays so.
+        """
+        self.note_failure()  # the first cause is the one to keep
+        self._flight.stop(self._stopped(how))
+        for queue in self._queues:
+            queue.close()
+        self._flight.stopped()
+
+    def _wait_for(self, ticket: int, timeout: float) -> None:
+        try:
+            self._signal.wait_below(1, timeout, poll=self._check_alive)
+        except QueueFailed as error:
+            self._flight.fail(error)
+            raise
+        except ReplayTimeout as error:
+            raise self._late(ticket, timeout) from error
+        self._flight.land(ticket, released=self.released)
+
+    def _check_alive(self) -> None:
+        """Raise the first cause for which what is in flight will never end."""
+        self._flight.check_sound("wait")
+        self._check_queues()
+
+    def _check_queues(self) -> None:
+        for queue in self._queues:
+            queue.check()
+
+    def _stopped(self, how: str) -> QueueFailed:
+        return QueueFailed(
+            "RL1002",
+            where=f"replay on {self._device}, {self._place()}",
+            seen=f"{how} {'in flight' if self._flight.in_flight else 'between replays'}",
+            allowed="a replay that nobody has stopped",
+            do="close the replay and instantiate again",
+        )
+
+    def _late(self, ticket: int, timeout: float) -> ReplayTimeout:
+        """The signal knows a value; whoever reads the message knows a plan and its launches."""
+        error = ReplayTimeout(
+            "RL1101",
+            where=f"Replay.wait on {self._device}, {self._place()}",
+            seen=f"not done after {timeout:g} s; it is still in flight",
+            allowed="done within the timeout",
+            do="wait again with a longer timeout; or close the replay, which cancels it, and instantiate again",
+        )
+        self._flight.late(ticket, error)
+        return error
+
+    def _place(self) -> str:
+        return f"packet {', '.join(map(str, self.packets)) or 0} ({self._what})"
