@@ -303,7 +303,8 @@ def test_after_a_timeout_every_refusal_names_it_until_a_wait_sees_the_end(device
         replay.run(timeout=20)
         memory["flag"].write(bytes(256))
         replay.submit()
-        for use in (lambda: replay.submit(), lambda: replay.patch(count=3)):
+        uses: list[Callable[[], None]] = [replay.submit, lambda: replay.patch(count=3)]
+        for use in uses:
             with pytest.raises(rl.ReplayBusy, match="the replay is in flight; allowed") as caught:
                 use()
             assert caught.value.__cause__ is None
@@ -311,7 +312,7 @@ def test_after_a_timeout_every_refusal_names_it_until_a_wait_sees_the_end(device
             with pytest.raises(rl.ReplayTimeout, match=f"packet 1 .*not done after {timeout} s"):
                 replay.wait(timeout=timeout)
         where = rf"the replay is in flight, and first Replay.wait on {device.name}, packet 1 \(plan [0-9a-f]{{16}}: "
-        for use in (lambda: replay.submit(), lambda: replay.patch(count=3), lambda: replay.bind({"z": memory["z"]})):
+        for use in [*uses, lambda: replay.bind({"z": memory["z"]})]:
             with pytest.raises(rl.ReplayBusy, match=where + r"#0 spin, #1 copy\): not done after 0.05 s") as caught:
                 use()
             assert isinstance(caught.value.__cause__, rl.ReplayTimeout)
