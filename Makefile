@@ -3,8 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
-# Which tests run; .ci/run adds those that need Debian's clang.
-MARKS ?= not gpu and not clang
+# Which tests run; .ci/run adds those that need Debian's clang and HSA library.
+MARKS ?= not gpu and not clang and not hsalib
 
 .PHONY: demo test lint prove clean
 

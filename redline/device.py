@@ -7,6 +7,7 @@ the first GPU or says how to get one. Replays are made here and live in `replay.
 
 from __future__ import annotations
 
+import os
 import weakref
 from collections.abc import Mapping
 from contextlib import nullcontext, suppress
@@ -209,37 +210,53 @@ class Device:
 
 
 def open(name: str | None = None) -> Device:  # shadows the builtin: called as rl.open
-    """Open a device: "sim:gfx1201" (software), "hsa:0" (a GPU), or None for the first GPU.
+    """Open a device: "sim:gfx1201" (software), a GPU by "hsa:0", "hsa:0000:03:00.0" or "hsa:gfx1201", or the first GPU.
 
-    Raises HsaError when there is no such GPU, UnsupportedTarget for a name outside the list, and radiowave's
-    ToolchainError when the software device has no disassembler.
+    GPUs are numbered as the runtime lists them, which is after ROCR_VISIBLE_DEVICES; a PCI id, an ISA name, a product
+    name or a UUID must fit exactly one. Raises HsaError when there is no such GPU or more than one, UnsupportedTarget
+    for a target outside the list, and radiowave's ToolchainError when the software device has no disassembler.
     """
     scheme, _, which = ("hsa:0" if name is None else str(name)).partition(":")
     if scheme == "sim" and which:
-        return _first(hsa.Runtime.sim(which), 0, f"sim:{which}")
-    if scheme == "hsa" and which.isdecimal():
-        return _first(hsa.Runtime.real(), int(which), f"hsa:{which}")
+        runtime = hsa.Runtime.sim(which)
+        return Device(runtime, runtime.agents()[0], f"sim:{which}")
+    if scheme == "hsa" and which:
+        return _gpu(hsa.Runtime.real(), which, f"hsa:{which}")
     raise HsaError(
         "RL0911",
         where="redline.open",
         seen=repr(name),
-        allowed='"sim:<target>" such as "sim:gfx1201", "hsa:<number>", or nothing for the first GPU',
+        allowed='"sim:<target>" such as "sim:gfx1201", "hsa:<number, PCI id or name>", or nothing for the first GPU',
         do="use one of these forms",
     )
 
 
-def _first(runtime: hsa.Runtime, number: int, name: str) -> Device:
-    agents = runtime.agents()
-    if number < len(agents):
-        return Device(runtime, agents[number], name)
+def _gpu(runtime: hsa.Runtime, which: str, name: str) -> Device:
+    """The one GPU that is meant; the runtime is closed when there is none or more than one."""
+    try:
+        agents = runtime.agents()
+        found = [agent for number, agent in enumerate(agents) if _is_meant(agent, number, which)]
+        if len(found) == 1:
+            return Device(runtime, found[0], name)
+        listed = "; ".join(f"{at} {a.pci_id} {a.target} {a.name}" for at, a in enumerate(agents)) or "no GPU agent"
+    except BaseException:
+        runtime.close()
+        raise
     runtime.close()
+    visible = os.environ.get("ROCR_VISIBLE_DEVICES")
     raise HsaError(
         "RL0903",
         where=f"redline.open({name!r})",
-        seen=f"{len(agents)} GPU agent{'' if len(agents) == 1 else 's'}",
-        allowed=f"a number below {len(agents)}" if agents else "at least one supported AMD GPU",
+        seen=f"{len(found)} that fit among: {listed}" + (f" (ROCR_VISIBLE_DEVICES={visible})" if visible else ""),
+        allowed="exactly one: its number, PCI id, ISA name, product name or UUID",
         do='check rocminfo and ROCR_VISIBLE_DEVICES, or use the software device: redline.open("sim:gfx1201")',
     )
+
+
+def _is_meant(agent: hsa.Agent, number: int, which: str) -> bool:
+    if which.isdecimal():
+        return number == int(which)
+    return which.lower() in (agent.pci_id, agent.target, agent.name.lower(), agent.uuid.lower())
 
 
 def _refused(code: str, where: str, seen: str, allowed: str, do: str) -> BindingError:

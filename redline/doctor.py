@@ -7,9 +7,11 @@ Collects facts and never fails because of what it finds. Printing is `cli.py`'s.
 from __future__ import annotations
 
 import platform
+import re
 import sys
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 import radiowave
@@ -18,6 +20,9 @@ from . import __version__
 from .encoders import FAMILIES
 from .errors import HsaError
 from .sim import arena
+
+#: The ROCm Core SDK whose layout and headers Redline follows.
+LEAST_ROCM = (7, 14)
 
 PACKAGES = ("numba", "numpy", "llvmlite", "pyelftools", "msgpack", "rich", "rocm-llvm-python")
 
@@ -73,10 +78,36 @@ def _gpu() -> dict[str, Any]:
     facts: dict[str, Any] = {
         "library": None if library is None else attempts[-1].place,
         "looked": [f"{attempt.place}: {attempt.outcome}" for attempt in attempts],
+        "rocm": "" if library is None else rocm_version(attempts[-1].place),
     }
     try:
         with Runtime.real() as runtime:
-            agents = [{"target": agent.target, "name": agent.name} for agent in runtime.agents()]
+            agents = [
+                {
+                    "target": agent.target,
+                    "name": agent.name,
+                    "pci_id": agent.pci_id,
+                    "compute_units": agent.compute_units,
+                }
+                for agent in runtime.agents()
+            ]
     except HsaError as error:
         return {**facts, "agents": [], "off": str(error)}
     return {**facts, "agents": agents, "off": "" if agents else "the HSA runtime shows no GPU agent"}
+
+
+def rocm_version(library: str) -> str:
+    """The version of the ROCm installation that a library file belongs to, with a warning where it is old.
+
+    ROCm keeps it in `.info/version` beside its `lib` folder. A runtime from elsewhere, such as Debian's, has none.
+    """
+    root = Path(library).resolve().parent.parent
+    for folder in (root, root.parent):
+        try:
+            text = (folder / ".info" / "version").read_text().strip()
+        except OSError:
+            continue
+        numbers = tuple(int(part) for part in re.findall(r"\d+", text)[:2])
+        old = f" (older than {'.'.join(map(str, LEAST_ROCM))}, with which Redline was written: not tried)"
+        return text + (old if numbers < LEAST_ROCM else "")
+    return "unknown: no .info/version beside the library"

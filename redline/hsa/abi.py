@@ -115,7 +115,12 @@ class AgentInfo(IntEnum):
     HSA_AGENT_INFO_QUEUE_MAX_SIZE = 14
     HSA_AGENT_INFO_NODE = 16
     HSA_AGENT_INFO_DEVICE = 17
+    HSA_AMD_AGENT_INFO_CHIP_ID = 0xA000
+    HSA_AMD_AGENT_INFO_COMPUTE_UNIT_COUNT = 0xA002
+    HSA_AMD_AGENT_INFO_BDFID = 0xA006
     HSA_AMD_AGENT_INFO_PRODUCT_NAME = 0xA009
+    HSA_AMD_AGENT_INFO_DOMAIN = 0xA00F
+    HSA_AMD_AGENT_INFO_UUID = 0xA011
     HSA_AMD_AGENT_INFO_TIMESTAMP_FREQUENCY = 0xA016
 
 
@@ -172,6 +177,14 @@ class SignalCondition(IntEnum):
     HSA_SIGNAL_CONDITION_NE = 1
     HSA_SIGNAL_CONDITION_LT = 2
     HSA_SIGNAL_CONDITION_GTE = 3
+
+
+class QueuePriority(IntEnum):
+    """hsa_amd_queue_priority_t."""
+
+    HSA_AMD_QUEUE_PRIORITY_LOW = 0
+    HSA_AMD_QUEUE_PRIORITY_NORMAL = 1
+    HSA_AMD_QUEUE_PRIORITY_HIGH = 2
 
 
 class SymbolInfo(IntEnum):
@@ -294,6 +307,12 @@ class hsa_amd_pointer_info_t(Structure):
         ("global_flags", c_uint32),
         ("registered", c_bool),
     ]
+
+
+class hsa_amd_profiling_dispatch_time_t(Structure):
+    """When a dispatch began and ended, in ticks of the system's timestamp."""
+
+    _fields_ = [("start", c_uint64), ("end", c_uint64)]
 
 
 class hsa_amd_gpu_memory_fault_info_t(Structure):

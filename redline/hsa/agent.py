@@ -8,7 +8,8 @@ here; allocation itself is `memory.py`. Source of the keys and flags: ROCR-Runti
 from __future__ import annotations
 
 import ctypes
-from ctypes import byref, c_uint32
+from collections.abc import Sequence
+from ctypes import byref, c_uint32, c_uint64
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -73,6 +74,48 @@ class Agent:
         return dims.x, dims.y, dims.z
 
     @cached_property
+    def pci_id(self) -> str:
+        """Where the board is: domain:bus:device.function in hexadecimal, as lspci prints it.
+
+        Raises HsaError when the runtime refuses the first query.
+        """
+        place = self._u32(AgentInfo.HSA_AMD_AGENT_INFO_BDFID)
+        domain = self._u32(AgentInfo.HSA_AMD_AGENT_INFO_DOMAIN)
+        return f"{domain:04x}:{place >> 8 & 0xFF:02x}:{place >> 3 & 0x1F:02x}.{place & 7}"
+
+    @cached_property
+    def uuid(self) -> str:
+        """ "GPU-" and 16 hexadecimal digits; "GPU-XX" where there is none. Raises HsaError as `target` does."""
+        return self._text(AgentInfo.HSA_AMD_AGENT_INFO_UUID)
+
+    @cached_property
+    def chip_id(self) -> int:
+        """PCI device id of the chip. Raises HsaError when the runtime refuses the first query."""
+        return self._u32(AgentInfo.HSA_AMD_AGENT_INFO_CHIP_ID)
+
+    @cached_property
+    def compute_units(self) -> int:
+        """How many compute units it has. Raises HsaError when the runtime refuses the first query."""
+        return self._u32(AgentInfo.HSA_AMD_AGENT_INFO_COMPUTE_UNIT_COUNT)
+
+    @cached_property
+    def max_workgroup(self) -> int:
+        """Most work-items of a workgroup. Raises HsaError when the runtime refuses the first query."""
+        return self._u32(AgentInfo.HSA_AGENT_INFO_WORKGROUP_MAX_SIZE)
+
+    @cached_property
+    def max_queues(self) -> int:
+        """Most queues at a time. Raises HsaError when the runtime refuses the first query."""
+        return self._u32(AgentInfo.HSA_AGENT_INFO_QUEUES_MAX)
+
+    @cached_property
+    def clock_hz(self) -> int:
+        """Frequency of the GPU's own clock, which PM4 timestamps count in. Raises HsaError as `target` does."""
+        value = c_uint64()
+        self._info(AgentInfo.HSA_AMD_AGENT_INFO_TIMESTAMP_FREQUENCY, value)
+        return value.value
+
+    @cached_property
     def queue_max_size(self) -> int:
         """Most packets that a queue's ring may hold. Raises HsaError when the runtime refuses the first query."""
         return self._u32(AgentInfo.HSA_AGENT_INFO_QUEUE_MAX_SIZE)
@@ -116,14 +159,14 @@ class Agent:
 
         return Buffer(self, nbytes, kind, executable=executable)
 
-    def queue(self, packets: int = 64) -> Queue:
-        """A queue with a ring of `packets` slots.
+    def queue(self, packets: int = 64, *, cu_mask: Sequence[bool] | None = None, priority: str = "normal") -> Queue:
+        """A queue with a ring of `packets` slots. Options and errors as of `Queue`.
 
         Raises HsaError for a number that is no power of two in the limits.
         """
         from redline.hsa.queue import Queue
 
-        return Queue(self, packets)
+        return Queue(self, packets, cu_mask=cu_mask, priority=priority)
 
     def signal(self, initial: int = 1) -> Signal:
         """A signal that starts with this value. Raises HsaError when the runtime makes none."""

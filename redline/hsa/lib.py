@@ -6,7 +6,7 @@ libhsa-runtime64.so.1, the software device's is made of Python callbacks (`redli
 there on `Hsa` makes ctypes functions of the addresses in the same way for both, and compiled code may use
 the same addresses. Knows nothing of agents, queues or buffers, and initialises nothing: `runtime.py` does.
 
-To add an HSA call: add its row to `PROTOTYPES`, and its meaning to the software device's table.
+To add an HSA call: see `prototypes.py`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Callable, Mapping
-from ctypes import c_char_p, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
+from ctypes import c_int64, c_uint32, c_uint64, c_void_p
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,50 +23,12 @@ from radiowave import rocm
 from redline.errors import HsaError
 from redline.hsa.abi import Status, status_text
 from redline.hsa.callbacks import guarded, interrupts
+from redline.hsa.causes import cause
+from redline.hsa.prototypes import PROTOTYPES
 
 LIBRARY_NAME = "libhsa-runtime64.so.1"
-
-_STATUS = c_uint32
-_HANDLE = c_uint64
-
-# name -> (result, arguments), as hsa.h and hsa_ext_amd.h declare them. Pointers are c_void_p: callers pass
-# byref.
-PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
-    "hsa_init": (_STATUS, ()),
-    "hsa_shut_down": (_STATUS, ()),
-    "hsa_system_get_info": (_STATUS, (c_uint32, c_void_p)),
-    "hsa_iterate_agents": (_STATUS, (c_void_p, c_void_p)),
-    "hsa_agent_get_info": (_STATUS, (_HANDLE, c_uint32, c_void_p)),
-    "hsa_amd_register_system_event_handler": (_STATUS, (c_void_p, c_void_p)),
-    "hsa_amd_agent_iterate_memory_pools": (_STATUS, (_HANDLE, c_void_p, c_void_p)),
-    "hsa_amd_memory_pool_get_info": (_STATUS, (_HANDLE, c_uint32, c_void_p)),
-    "hsa_amd_memory_pool_allocate": (_STATUS, (_HANDLE, c_size_t, c_uint32, c_void_p)),
-    "hsa_amd_memory_pool_free": (_STATUS, (c_void_p,)),
-    "hsa_amd_agents_allow_access": (_STATUS, (c_uint32, c_void_p, c_void_p, c_void_p)),
-    "hsa_amd_pointer_info": (_STATUS, (c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)),
-    "hsa_memory_copy": (_STATUS, (c_void_p, c_void_p, c_size_t)),
-    "hsa_signal_create": (_STATUS, (c_int64, c_uint32, c_void_p, c_void_p)),
-    "hsa_signal_destroy": (_STATUS, (_HANDLE,)),
-    "hsa_signal_load_scacquire": (c_int64, (_HANDLE,)),
-    "hsa_signal_store_screlease": (None, (_HANDLE, c_int64)),
-    "hsa_signal_wait_scacquire": (c_int64, (_HANDLE, c_uint32, c_int64, c_uint64, c_uint32)),
-    "hsa_queue_create": (
-        _STATUS,
-        (_HANDLE, c_uint32, c_uint32, c_void_p, c_void_p, c_uint32, c_uint32, c_void_p),
-    ),
-    "hsa_queue_destroy": (_STATUS, (c_void_p,)),
-    "hsa_queue_load_read_index_scacquire": (c_uint64, (c_void_p,)),
-    "hsa_queue_load_write_index_relaxed": (c_uint64, (c_void_p,)),
-    "hsa_queue_add_write_index_scacq_screl": (c_uint64, (c_void_p, c_uint64)),
-    "hsa_code_object_reader_create_from_memory": (_STATUS, (c_void_p, c_size_t, c_void_p)),
-    "hsa_code_object_reader_destroy": (_STATUS, (_HANDLE,)),
-    "hsa_executable_create_alt": (_STATUS, (c_uint32, c_uint32, c_char_p, c_void_p)),
-    "hsa_executable_destroy": (_STATUS, (_HANDLE,)),
-    "hsa_executable_load_agent_code_object": (_STATUS, (_HANDLE, _HANDLE, _HANDLE, c_char_p, c_void_p)),
-    "hsa_executable_freeze": (_STATUS, (_HANDLE, c_char_p)),
-    "hsa_executable_get_symbol_by_name": (_STATUS, (_HANDLE, c_char_p, c_void_p, c_void_p)),
-    "hsa_executable_symbol_get_info": (_STATUS, (_HANDLE, c_uint32, c_void_p)),
-}
+#: Names the library file to use and no other.
+VARIABLE = "REDLINE_LIBHSA"
 
 
 @dataclass(frozen=True)
@@ -81,22 +43,13 @@ class RuntimeTable:
     device: object = None  # what is behind a software device's table, for tests
 
 
-# What to do about a status, where the status itself says it.
-_REMEDIES: dict[int, str] = {
-    Status.HSA_STATUS_ERROR_OUT_OF_RESOURCES: "close queues, buffers and signals, or other processes that use the GPU",
-    Status.HSA_STATUS_ERROR_INVALID_ALLOCATION: "ask for less memory, or free some; a copy must stay inside one buffer",
-    Status.HSA_STATUS_ERROR_NOT_INITIALIZED: "keep the runtime open for as long as its resources are used",
-    Status.HSA_STATUS_ERROR_INVALID_CODE_OBJECT: "compile for this target and keep .symtab; see `radiowave inspect`",
-}
-
-
 class Hsa:
     """ctypes functions made from a table's addresses."""
 
     def __init__(self, table: RuntimeTable) -> None:
         self.table = table
         self._functions = {
-            name: ctypes.CFUNCTYPE(*_signature(name))(address) for name, address in table.addresses.items()
+            name: ctypes.CFUNCTYPE(*PROTOTYPES[name].ctypes)(address) for name, address in table.addresses.items()
         }
 
     def call(self, name: str, *args: Any) -> Any:
@@ -138,13 +91,13 @@ class Hsa:
             where=name,
             seen=f"{status_text(status)}{f' ({fault})' if fault else ''}",
             allowed="HSA_STATUS_SUCCESS (0x0)",
-            do=_REMEDIES.get(status, "run `redline doctor`; if the runtime and the driver are sound, report this"),
+            do=cause(status),
         )
 
 
 # What a function of ours returns when it fails: a bad status, a value no wait is satisfied by, an index 0.
 _ON_ERROR: dict[Any, int] = {
-    _STATUS: Status.HSA_STATUS_ERROR,
+    c_uint32: Status.HSA_STATUS_ERROR,
     c_int64: (1 << 63) - 1,
     c_uint64: 0,
     None: 0,
@@ -162,16 +115,11 @@ def callback_table(
 ) -> RuntimeTable:
     """A table of Python functions behind C addresses, each through `guarded`."""
     callbacks = [
-        guarded(ctypes.CFUNCTYPE(*_signature(name)), function, remember, _ON_ERROR[PROTOTYPES[name][0]])
+        guarded(ctypes.CFUNCTYPE(*PROTOTYPES[name].ctypes), function, remember, _ON_ERROR[PROTOTYPES[name].ctypes[0]])
         for name, function in functions.items()
     ]
     addresses = {name: _address(callback) for name, callback in zip(functions, callbacks, strict=True)}
     return RuntimeTable(kind, addresses, callbacks, fault_text, approximate, device)
-
-
-def _signature(name: str) -> tuple[Any, ...]:
-    result, arguments = PROTOTYPES[name]
-    return result, *arguments
 
 
 def _address(function: Any) -> int:
@@ -208,7 +156,9 @@ def search_library() -> tuple[ctypes.CDLL | None, list[Attempt]]:
 
 
 def _places() -> list[str]:
-    """In ROCm's folders, then on the loader's own path."""
+    """What REDLINE_LIBHSA names, alone; else in ROCm's folders, then on the loader's own path."""
+    if os.environ.get(VARIABLE):
+        return [os.environ[VARIABLE]]
     return [*rocm.places(f"lib/{LIBRARY_NAME}"), LIBRARY_NAME]
 
 
@@ -222,7 +172,7 @@ def load_real_table() -> RuntimeTable:
             seen="; ".join(f"{attempt.place}: {attempt.outcome}" for attempt in attempts),
             allowed="one that loads",
             do="install ROCm's HSA runtime (package hsa-rocr, rocr-runtime or libhsa-runtime64-1), "
-            'set ROCM_PATH, or use a software device: redline.open("sim:gfx1201")',
+            f'set ROCM_PATH, or {VARIABLE} to the file; or use a software device: redline.open("sim:gfx1201")',
         )
     return RuntimeTable("real", {name: _symbol(library, name) for name in PROTOTYPES}, library)
 

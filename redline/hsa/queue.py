@@ -28,6 +28,7 @@ from redline.errors import HsaError, QueueFailed, ReplayTimeout
 from redline.hsa.abi import (
     HSA_QUEUE_TYPE_MULTI,
     QUEUE_ERROR_CALLBACK,
+    QueuePriority,
     Status,
     hsa_queue_t,
     status_text,
@@ -40,6 +41,12 @@ if TYPE_CHECKING:
     from redline.hsa.agent import Agent
 
 PACKET_WORDS = 16
+#: Words for hsa_amd_queue_priority_t.
+PRIORITIES = {
+    "low": QueuePriority.HSA_AMD_QUEUE_PRIORITY_LOW,
+    "normal": QueuePriority.HSA_AMD_QUEUE_PRIORITY_NORMAL,
+    "high": QueuePriority.HSA_AMD_QUEUE_PRIORITY_HIGH,
+}
 UNLIMITED = 0xFFFFFFFF  # segment sizes left to the runtime
 REMEMBERED_BATCHES = 64
 
@@ -57,16 +64,28 @@ class _Failure:
 class Queue(Handle):
     """One ring of `packets` slots (a power of two) on one agent. Any thread may call its methods.
 
-    Raises HsaError for a number of packets that the agent's limits do not allow, or when the runtime makes no queue.
+    `cu_mask`: a flag for each compute unit that may run its work, in ROCr's order; None for all. `priority`: "low",
+    "normal" or "high" among queues. Raises HsaError for a number of packets that the agent's limits do not allow, for a
+    mask or a priority that there is not, or when the runtime makes no queue.
     """
 
-    def __init__(self, agent: Agent, packets: int = 64) -> None:
+    def __init__(
+        self,
+        agent: Agent,
+        packets: int = 64,
+        *,
+        cu_mask: Sequence[bool] | None = None,
+        priority: str = "normal",
+    ) -> None:
         super().__init__(agent.runtime)
         self.agent, self.packets = agent, packets
         self._lock = threading.Lock()
         self._failure: _Failure | None = None
         self._batches: deque[tuple[int, int, Describe]] = deque(maxlen=REMEMBERED_BATCHES)
         self._check_size(packets)
+        mask = None if cu_mask is None else self._checked_mask(cu_mask)
+        if priority not in PRIORITIES:
+            raise self._bad_option("priority=", repr(priority), f"one of {', '.join(PRIORITIES)}")
         on_error = _error_callback(self)
         pointer = c_void_p()
         self.runtime.hsa.check(
@@ -88,6 +107,28 @@ class Queue(Handle):
         words = (ctypes.c_uint32 * (int(public.size) * PACKET_WORDS)).from_address(int(public.base_address))
         self._ring: NDArray[np.uint32] = np.ctypeslib.as_array(words)
         self.runtime.watch(self)
+        try:
+            self._set(mask, priority)
+        except HsaError:
+            self.abandon()
+            raise
+
+    def profile(self, *, on: bool = True) -> None:
+        """Let the runtime note when dispatches with a completion signal begin and end (`Signal.dispatch_time`).
+
+        Raises HsaError when the runtime refuses. Only AQL dispatches are noted, not what an indirect buffer launches.
+        """
+        self.runtime.require_open()
+        self.runtime.hsa.check("hsa_amd_profiling_set_profiler_enabled", self.address, int(on))
+
+    def _set(self, mask: list[int] | None, priority: str) -> None:
+        """What was checked already; a call only where it is not the default."""
+        hsa = self.runtime.hsa
+        if mask is not None:
+            words = (ctypes.c_uint32 * len(mask))(*mask)
+            hsa.check("hsa_amd_queue_cu_set_mask", self.address, 32 * len(mask), words)
+        if priority != "normal":
+            hsa.check("hsa_amd_queue_set_priority", self.address, PRIORITIES[priority])
 
     def __repr__(self) -> str:
         return f"<Queue {self.id} of {self.packets} packets on {self.agent.target}>"
@@ -213,6 +254,19 @@ class Queue(Handle):
 
     def _refused(self, seen: str, allowed: str, do: str) -> HsaError:
         return HsaError("RL0910", where=repr(self), seen=seen, allowed=allowed, do=do)
+
+    def _checked_mask(self, flags: Sequence[bool]) -> list[int]:
+        """Words of 32 bits, the first unit lowest."""
+        units = self.agent.compute_units
+        given = [bool(flag) for flag in flags]
+        if len(given) != units or not any(given):
+            seen = f"{sum(given)} of {len(given)} flags set"
+            raise self._bad_option("cu_mask=", seen, f"{units} flags, one for each compute unit, one of them set")
+        return [sum(flag << at for at, flag in enumerate(given[first : first + 32])) for first in range(0, units, 32)]
+
+    def _bad_option(self, name: str, seen: str, allowed: str) -> HsaError:
+        where = f"{name} of a queue on {self.agent.target}"
+        return HsaError("RL0910", where=where, seen=seen, allowed=allowed, do="leave it out for the default")
 
     def _check_size(self, packets: int) -> None:
         smallest, largest = self.agent.queue_min_size, self.agent.queue_max_size

@@ -16,7 +16,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from redline.errors import ReplayTimeout
-from redline.hsa.abi import HSA_WAIT_STATE_ACTIVE, HSA_WAIT_STATE_BLOCKED, SignalCondition, hsa_signal_t
+from redline.hsa.abi import (
+    HSA_WAIT_STATE_ACTIVE,
+    HSA_WAIT_STATE_BLOCKED,
+    SignalCondition,
+    hsa_amd_profiling_dispatch_time_t,
+    hsa_signal_t,
+)
 from redline.hsa.handle import Handle, Rank
 
 if TYPE_CHECKING:
@@ -71,6 +77,16 @@ class Signal(Handle):
         # Read after the value: a signal that was destroyed under the wait may have any.
         self.runtime.require_open()
         return value
+
+    def dispatch_time(self, agent: Agent) -> tuple[float, float]:
+        """When the dispatch that completed this signal last began and ended, in seconds of the runtime's clock.
+
+        Its queue must have been profiled (`Queue.profile`) when it ran. Raises HsaError when the runtime has no times.
+        """
+        times = hsa_amd_profiling_dispatch_time_t()
+        self.runtime.require_open()
+        self.runtime.hsa.check("hsa_amd_profiling_get_dispatch_time", agent.handle, self.handle, byref(times))
+        return times.start / self._ticks_per_second, times.end / self._ticks_per_second
 
     def _wait_once(self, limit: int, seconds: float, state: int) -> int:
         """One wait of the runtime's, which may end early; the value seen."""

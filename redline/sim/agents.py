@@ -27,6 +27,9 @@ GRID_MAX_SIZE = 4294967295
 WORKGROUP_MAX_SIZE = 1024
 QUEUES_MAX, QUEUE_MIN_SIZE, QUEUE_MAX_SIZE = 128, 64, 131072
 
+# One unit, for nothing runs beside anything else; bus 3, device 0, function 0.
+COMPUTE_UNITS, BDFID = 1, 3 << 8
+
 _KERNARG = PoolFlags.HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_KERNARG_INIT
 _FINE = PoolFlags.HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_FINE_GRAINED
 _COARSE = PoolFlags.HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_COARSE_GRAINED
@@ -119,6 +122,11 @@ def _gpu_answers(target: str) -> dict[int, bytes]:
         AgentInfo.HSA_AGENT_INFO_QUEUE_MIN_SIZE: struct.pack("<I", QUEUE_MIN_SIZE),
         AgentInfo.HSA_AGENT_INFO_QUEUE_MAX_SIZE: struct.pack("<I", QUEUE_MAX_SIZE),
         AgentInfo.HSA_AMD_AGENT_INFO_PRODUCT_NAME: _text(f"software device {target}"),
+        AgentInfo.HSA_AMD_AGENT_INFO_CHIP_ID: struct.pack("<I", 0),
+        AgentInfo.HSA_AMD_AGENT_INFO_COMPUTE_UNIT_COUNT: struct.pack("<I", COMPUTE_UNITS),
+        AgentInfo.HSA_AMD_AGENT_INFO_BDFID: struct.pack("<I", BDFID),
+        AgentInfo.HSA_AMD_AGENT_INFO_DOMAIN: struct.pack("<I", 0),
+        AgentInfo.HSA_AMD_AGENT_INFO_UUID: b"GPU-XX\0",
         AgentInfo.HSA_AMD_AGENT_INFO_TIMESTAMP_FREQUENCY: struct.pack("<Q", DEVICE_TICKS_PER_SECOND),
     }
 

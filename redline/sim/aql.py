@@ -22,6 +22,7 @@ from redline.sim.aql_packet import (
     TYPE_VENDOR,
     AqlPacket,
 )
+from redline.sim.clock import device_ticks
 from redline.sim.errors import Cancelled, Refusal, WaitExpired
 from redline.sim.kernel_dispatch import kernel_dispatch
 from redline.sim.packet import Executed
@@ -47,6 +48,7 @@ class AqlProcessor:
 
     def __init__(self, reader: Pm4Reader, signals: Signals, patience_s: float) -> None:
         self._reader, self._signals, self._patience_s = reader, signals, patience_s
+        self.profiled = False  # completion signals of dispatches get their times
         self._handlers: dict[int, Callable[[AqlPacket, threading.Event], None]] = {
             TYPE_VENDOR: self._run_indirect_buffer,
             TYPE_KERNEL_DISPATCH: self._run_kernel,
@@ -114,8 +116,15 @@ class AqlProcessor:
         executed = Executed("KERNEL_DISPATCH", 0, packet.index, packet.words, dispatch)
         reader.backend.begin(reader.memory)
         self._acquire(packet)
+        began = device_ticks()
         reader.start(executed, f"AQL packet {packet.index}", cancelled)
-        reader.backend.when_ended(RELEASES[packet.words[0] >> RELEASE & 3], lambda: self._complete(packet))
+
+        def ended() -> None:
+            if self.profiled and packet.completion_signal:
+                self._signals.note_times(packet.completion_signal, began, device_ticks())
+            self._complete(packet)
+
+        reader.backend.when_ended(RELEASES[packet.words[0] >> RELEASE & 3], ended)
 
     def _barrier_and(self, packet: AqlPacket, cancelled: threading.Event) -> None:
         """A null handle counts as satisfied."""

@@ -16,7 +16,7 @@ from ctypes import sizeof
 
 import numpy as np
 
-from redline.hsa.abi import HSA_QUEUE_TYPE_MULTI, QUEUE_ERROR_CALLBACK, Status, hsa_queue_t
+from redline.hsa.abi import HSA_QUEUE_TYPE_MULTI, QUEUE_ERROR_CALLBACK, QueuePriority, Status, hsa_queue_t
 from redline.sim.aql import AqlProcessor
 from redline.sim.aql_packet import PACKET_BYTES, PACKET_WORDS, TYPE_INVALID, AqlPacket
 from redline.sim.errors import Cancelled, DeviceFault
@@ -42,7 +42,9 @@ class SimQueue:
         remember: Callable[[str], None],
     ) -> None:
         self.number, self.slots = number, slots
-        self._processor, self._memory, self._signals = processor, memory, signals
+        self.processor, self._memory, self._signals = processor, memory, signals
+        self.cu_mask: tuple[int, ...] = ()
+        self.priority = int(QueuePriority.HSA_AMD_QUEUE_PRIORITY_NORMAL)
         self._on_error, self._remember = on_error, remember
         self._woken = threading.Condition()
         self._rung = 0  # packets that the doorbell has announced
@@ -115,7 +117,7 @@ class SimQueue:
             if packet is None:
                 return
             try:
-                self._processor.run(packet, self.cancelled)
+                self.processor.run(packet, self.cancelled)
             except Cancelled:
                 return
             except DeviceFault as fault:

@@ -20,8 +20,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from redline.errors import UnsupportedTarget
-from redline.hsa.abi import AGENT_CALLBACK, POOL_CALLBACK, Status, SystemInfo
-from redline.hsa.lib import PROTOTYPES, RuntimeTable, callback_table
+from redline.hsa.abi import AGENT_CALLBACK, POOL_CALLBACK, QueuePriority, Status, SystemInfo
+from redline.hsa.lib import RuntimeTable, callback_table
+from redline.hsa.prototypes import PROTOTYPES
 from redline.sim.agents import CPU_AGENT, GPU_AGENT, POOLS, QUEUE_MAX_SIZE, QUEUE_MIN_SIZE, agent_info, pool_info
 from redline.sim.aql import AqlProcessor
 from redline.sim.clock import DEVICE_TICKS_PER_SECOND, device_ticks
@@ -117,13 +118,17 @@ class SimRuntime:
             "hsa_queue_load_read_index_scacquire": lambda queue: self._queue(queue).read_index(),
             "hsa_queue_load_write_index_relaxed": lambda queue: self._queue(queue).write_index(),
             "hsa_queue_add_write_index_scacq_screl": lambda queue, n: self._queue(queue).add_write_index(n),
+            "hsa_amd_queue_cu_set_mask": self._queue_cu_mask,
+            "hsa_amd_queue_set_priority": self._queue_priority,
+            "hsa_amd_profiling_set_profiler_enabled": self._queue_profiled,
+            "hsa_amd_profiling_get_dispatch_time": self._dispatch_time,
             **self._pools.calls(),
             **self._executables.calls(),
         }
         return {name: self._answering(name, function) for name, function in calls.items()}
 
     def _answering(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        returns_status = PROTOTYPES[name][0] is ctypes.c_uint32
+        returns_status = PROTOTYPES[name].result == "hsa_status_t"
 
         def call(*args: Any) -> Any:
             try:
@@ -258,6 +263,28 @@ class SimRuntime:
             self._stuck = True
             text = f"queue {queue.number} did not stop; its memory is kept"
             raise Refusal(Status.HSA_STATUS_ERROR, text)
+
+    def _queue_cu_mask(self, address: int | None, bits: int, mask: int | None) -> None:
+        """Checked and kept; this device runs everything at once, whatever the mask."""
+        queue = self._queue(address)
+        if bits % 32 or (bits and not mask):
+            raise Refusal(Status.HSA_STATUS_ERROR_INVALID_ARGUMENT, f"{bits} bits; allowed: a multiple of 32")
+        queue.cu_mask = tuple((ctypes.c_uint32 * (bits // 32)).from_address(mask or 0)) if bits else ()
+
+    def _queue_priority(self, address: int | None, priority: int) -> None:
+        queue = self._queue(address)
+        if priority not in QueuePriority.__members__.values():
+            raise Refusal(Status.HSA_STATUS_ERROR_INVALID_ARGUMENT, f"priority {priority}; allowed: 0 to 2")
+        queue.priority = priority
+
+    def _queue_profiled(self, address: int | None, enable: int) -> None:
+        self._queue(address).processor.profiled = bool(enable)
+
+    def _dispatch_time(self, agent: int, signal: int, out: int | None) -> None:
+        """What the packet processor left in the completion signal of a profiled dispatch."""
+        if agent != GPU_AGENT:
+            raise Refusal(Status.HSA_STATUS_ERROR_INVALID_AGENT, f"agent {agent:#x} runs no dispatches")
+        _put(out, self.signals.times(signal))
 
     def _queue(self, address: int | None) -> SimQueue:
         queue = self.queues.get(address or 0)

@@ -7,6 +7,7 @@ know what a value means: `aql.py` decrements completion signals, the host waits.
 
 from __future__ import annotations
 
+import struct
 import threading
 import time
 from collections.abc import Callable
@@ -93,6 +94,15 @@ class Signals:
         """What a packet processor does to a completion signal."""
         with self._changed:
             self._put(handle, self.load(handle) - amount)
+
+    def note_times(self, handle: int, start: int, end: int) -> None:
+        """What a packet processor leaves in the completion signal of a profiled dispatch, in ticks."""
+        self._memory.store(handle + amd_signal_t.start_ts.offset, struct.pack("<QQ", start, end))
+
+    def times(self, handle: int) -> bytes:
+        """Start and end, 16 bytes."""
+        self.require(handle)
+        return self._memory.bytes_at(handle + amd_signal_t.start_ts.offset, 16)
 
     def wait(self, handle: int, condition: int, compare: int, seconds: float) -> int:
         """The value seen last; the caller must look at it, for the wait may have ended early."""

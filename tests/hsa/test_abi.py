@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from redline.hsa import abi
-from redline.hsa.lib import PROTOTYPES
+from redline.hsa.prototypes import PROTOTYPES
 
 LAYOUTS: list[tuple[Any, int, dict[str, int]]] = [
     (abi.hsa_dim3_t, 12, {"x": 0, "y": 4, "z": 8}),
@@ -133,6 +133,10 @@ def test_every_prototype_has_the_headers_number_of_arguments() -> None:
         "hsa_queue_load_read_index_scacquire": 1,
         "hsa_queue_load_write_index_relaxed": 1,
         "hsa_queue_add_write_index_scacq_screl": 2,
+        "hsa_amd_queue_cu_set_mask": 3,
+        "hsa_amd_queue_set_priority": 2,
+        "hsa_amd_profiling_set_profiler_enabled": 2,
+        "hsa_amd_profiling_get_dispatch_time": 3,
         "hsa_code_object_reader_create_from_memory": 3,
         "hsa_code_object_reader_destroy": 1,
         "hsa_executable_create_alt": 4,
@@ -142,4 +146,4 @@ def test_every_prototype_has_the_headers_number_of_arguments() -> None:
         "hsa_executable_get_symbol_by_name": 4,
         "hsa_executable_symbol_get_info": 3,
     }
-    assert {name: len(arguments) for name, (_, arguments) in PROTOTYPES.items()} == counts
+    assert {name: len(row.arguments) for name, row in PROTOTYPES.items()} == counts

@@ -18,7 +18,8 @@ from redline.errors import HsaError
 from redline.hsa import Runtime, lib
 from redline.hsa.abi import QUEUE_ERROR_CALLBACK, Status, status_text
 from redline.hsa.callbacks import guarded
-from redline.hsa.lib import PROTOTYPES, Hsa, callback_table
+from redline.hsa.lib import Hsa, callback_table
+from redline.hsa.prototypes import PROTOTYPES
 
 
 @pytest.fixture(name="places")
@@ -61,6 +62,7 @@ def test_a_library_without_our_calls_is_named_with_the_first_that_is_missing(
 
 def test_rocm_path_comes_first_then_the_sdk_layout_then_the_old_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """$ROCM_PATH and $ROCM_HOME, each once, the two layouts, and last the loader's own search."""
+    monkeypatch.delenv("REDLINE_LIBHSA", raising=False)
     monkeypatch.setenv("ROCM_PATH", "/my/rocm")
     monkeypatch.setenv("ROCM_HOME", "/my/rocm")
     assert lib._places() == [
@@ -75,6 +77,14 @@ def test_rocm_path_comes_first_then_the_sdk_layout_then_the_old_one(monkeypatch:
     monkeypatch.setenv("ROCM_PATH", "")
     monkeypatch.delenv("ROCM_HOME")
     assert lib._places()[0] == "/opt/rocm/core/lib/libhsa-runtime64.so.1"
+
+
+def test_a_library_that_the_user_names_is_the_only_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """REDLINE_LIBHSA is used or refused; nothing else is taken in its place."""
+    monkeypatch.setenv("REDLINE_LIBHSA", str(tmp_path / "mine.so"))
+    monkeypatch.setenv("ROCM_PATH", "/my/rocm")
+    with pytest.raises(HsaError, match=r"RL0901 .*mine.so: not there; allowed"):
+        lib.load_real_table()
 
 
 def test_no_device_is_said_in_words(monkeypatch: pytest.MonkeyPatch) -> None:

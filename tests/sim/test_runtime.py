@@ -17,7 +17,8 @@ import radiowave
 from redline.errors import QueueFailed, UnsupportedTarget
 from redline.hsa import Runtime
 from redline.hsa.abi import AGENT_CALLBACK, Status, SystemInfo, hsa_amd_pointer_info_t
-from redline.hsa.lib import PROTOTYPES, Hsa
+from redline.hsa.lib import Hsa
+from redline.hsa.prototypes import PROTOTYPES
 from redline.sim.agents import CPU_AGENT, GPU_AGENT
 from redline.sim.dispatch import Dispatch
 from redline.sim.memory import Memory
@@ -68,7 +69,7 @@ def test_calls_before_init_and_after_the_last_shut_down_are_refused() -> None:
     assert _iterate(hsa) == 0
     assert hsa.call("hsa_shut_down") == 0
     for name in ("hsa_shut_down", "hsa_signal_destroy", "hsa_queue_destroy"):
-        assert hsa.call(name, *[1][: len(PROTOTYPES[name][1])]) == _NOT_INITIALIZED
+        assert hsa.call(name, *[1][: len(PROTOTYPES[name].arguments)]) == _NOT_INITIALIZED
     assert _iterate(hsa) == _NOT_INITIALIZED
     assert sim.errors == []
 

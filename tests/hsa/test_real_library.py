@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Our tables against Debian's own HSA headers and library: a C compiler compares every size, offset, number and type.
+
+Needs a C compiler and the packages libhsa-runtime64-1 and libhsa-runtime-dev, which CI installs (marker `hsalib`).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import inspect
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from enum import IntEnum, IntFlag
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from redline.hsa import abi
+from redline.hsa.lib import load_real_table
+from redline.hsa.prototypes import PROTOTYPES
+
+pytestmark = pytest.mark.hsalib
+
+#: What Debian's 5.2.3 headers do not have, and where it stands.
+NEWER = {
+    "HSA_AMD_MEMORY_POOL_EXECUTABLE_FLAG": "rocm-systems hsa_ext_amd.h, hsa_amd_memory_pool_flag_t",
+    "HSA_AMD_MEMORY_POOL_UNCACHED_FLAG": "rocm-systems hsa_ext_amd.h, hsa_amd_memory_pool_flag_t",
+    "HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_EXTENDED_SCOPE_FINE_GRAINED": "rocm-systems hsa_ext_amd.h",
+    "HSA_STATUS_ERROR_NOT_SUPPORTED": "rocm-systems hsa_ext_amd.h",
+    "HSA_STATUS_ERROR_OUT_OF_REGISTERS": "rocm-systems hsa_ext_amd.h",
+    "HSA_STATUS_ERROR_RESOURCE_BUSY": "rocm-systems hsa_ext_amd.h",
+    "HSA_AMD_AGENT_INFO_TIMESTAMP_FREQUENCY": "rocm-systems hsa_ext_amd.h, hsa_amd_agent_info_t",
+    # A member of a structure whose first member says how much of it both sides know.
+    "hsa_amd_pointer_info_t.registered": "rocm-systems hsa_ext_amd.h",
+}
+#: Structures of aqlprofile's amd_aql_pm4_ib_packet.h, which no HSA header declares.
+ELSEWHERE = ("amd_aql_pm4_ib_packet_t",)
+
+
+def _enumerators() -> Iterator[tuple[str, int]]:
+    for _, kind in inspect.getmembers(abi, inspect.isclass):
+        if issubclass(kind, IntEnum | IntFlag) and kind.__module__ == abi.__name__:
+            yield from ((name, int(member)) for name, member in kind.__members__.items())
+    for name, value in vars(abi).items():
+        if name.startswith(("HSA_", "AMD_SIGNAL_KIND")) and isinstance(value, int):
+            yield name, value
+
+
+def _structures() -> Iterator[Any]:
+    for name, kind in inspect.getmembers(abi, inspect.isclass):
+        if issubclass(kind, ctypes.Structure) and kind is not ctypes.Structure and name not in ELSEWHERE:
+            yield kind
+
+
+def _members(kind: Any) -> list[str]:
+    return [name for name, *_ in kind._fields_ if f"{kind.__name__}.{name}" not in NEWER]
+
+
+def _probe() -> str:
+    """A program that prints what the compiler knows, and does not compile where a type differs."""
+    lines = ["#include <stdio.h>", "#include <stddef.h>", "#include <hsa/hsa.h>", "#include <hsa/hsa_ext_amd.h>"]
+    lines += ["#include <hsa/amd_hsa_signal.h>", "int main(void) {"]
+    for name, row in PROTOTYPES.items():
+        types = ", ".join(row.arguments) or "void"
+        wanted = f"{row.result} ({types})"
+        lines.append(f'_Static_assert(__builtin_types_compatible_p(__typeof__({name}), {wanted}), "{name}");')
+    for name, _ in _enumerators():
+        if name not in NEWER:
+            lines.append(f'printf("{name} %lld\\n", (long long){name});')
+    for kind in _structures():
+        name = kind.__name__
+        lines.append(f'printf("{name} %zu\\n", sizeof({name}));')
+        for member in _members(kind):
+            lines.append(f'printf("{name}.{member} %zu\\n", offsetof({name}, {member}));')
+    return "\n".join([*lines, "return 0;", "}"])
+
+
+@pytest.fixture(scope="module", name="numbers")
+def _numbers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, int]:
+    """What the compiled probe prints."""
+    compiler = shutil.which("cc") or shutil.which("clang-22") or shutil.which("clang-19")
+    assert compiler, "a C compiler"
+    folder = tmp_path_factory.mktemp("probe")
+    (folder / "probe.c").write_text(_probe())
+    command = [compiler, "-std=gnu11", "-Werror", "-o", str(folder / "probe"), str(folder / "probe.c")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    printed = subprocess.run([str(folder / "probe")], capture_output=True, text=True, check=True).stdout
+    return {name: int(value) for name, value in (line.split() for line in printed.splitlines())}
+
+
+def test_every_enumerator_is_the_headers(numbers: dict[str, int]) -> None:
+    """All of them, but for those that these headers do not know, which are named with their source."""
+    listed = dict(_enumerators())
+    assert {name for name in NEWER if "." not in name} <= set(listed)
+    assert {name: value for name, value in listed.items() if name not in NEWER} == {
+        name: numbers[name] for name in listed if name not in NEWER
+    }
+
+
+def test_every_size_and_offset_is_the_compilers(numbers: dict[str, int]) -> None:
+    """The event has a union that other events make larger; what we read of it stands where we read it."""
+    for kind in _structures():
+        name = kind.__name__
+        assert [getattr(kind, m).offset for m in _members(kind)] == [numbers[f"{name}.{m}"] for m in _members(kind)]
+        assert ctypes.sizeof(kind) == numbers[name], name
+
+
+def test_the_probe_can_fail(tmp_path: Path) -> None:
+    """A wrong argument type does not compile."""
+    compiler = shutil.which("cc") or shutil.which("clang-22") or shutil.which("clang-19")
+    assert compiler
+    wrong = _probe().replace("hsa_status_t (hsa_agent_t, uint32_t,", "hsa_status_t (hsa_agent_t, uint64_t,")
+    assert wrong != _probe()
+    (tmp_path / "probe.c").write_text(wrong)
+    command = [compiler, "-std=gnu11", "-Werror", "-o", str(tmp_path / "probe"), str(tmp_path / "probe.c")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "hsa_queue_create" in done.stderr
+
+
+def test_every_call_resolves_in_the_real_library() -> None:
+    """By the loader's own search, as a user without ROCm's folders has it."""
+    table = load_real_table()
+    assert set(table.addresses) == set(PROTOTYPES)
+    assert all(table.addresses.values())
+
+
+def test_without_a_gpu_hsa_init_says_so_and_doctor_explains_it() -> None:
+    """0x1008 where there is no /dev/kfd; nothing else of the library is called."""
+    assert not os.path.exists("/dev/kfd"), "this test is for machines without a GPU"
+    environment = {name: value for name, value in os.environ.items() if name != "REDLINE_LIBHSA"}
+    command = [sys.executable, "-m", "redline", "doctor", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    gpu = json.loads(done.stdout)["gpu"]
+    assert gpu["library"].endswith("libhsa-runtime64.so.1")
+    assert gpu["agents"] == []
+    assert "RL0903 hsa_init: HSA_STATUS_ERROR_OUT_OF_RESOURCES (0x1008): no /dev/kfd" in gpu["off"]
