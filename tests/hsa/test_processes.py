@@ -93,12 +93,11 @@ def test_a_forked_child_refuses_the_parents_device_and_does_not_hang() -> None:
 IN_FLIGHT = """
 import os, signal, sys, threading, time
 import redline as rl
-from tests.devices import device_memory
-from tests.test_replay_stops import _release, _spinning
+from tests import devices
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs begin with it ignored
 device = rl.open('sim:gfx1201')
-replay, memory = _spinning(device)
-release = lambda: _release(device, memory)
+replay, memory = devices.waiting_replay(device)
+release = lambda: devices.release(device, memory)
 replay.submit()
 """
 
