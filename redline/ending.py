@@ -10,9 +10,12 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from .errors import HsaError, QueueFailed, ReplayTimeout
+from .errors import HsaError, QueueFailed, ReplayBusy, ReplayTimeout
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from . import hsa
     from .flight import Flight
 
@@ -25,7 +28,16 @@ class Ending:
     ) -> None:
         self._flight, self._queue, self._signal = flight, queue, signal
         self._device, self._describe = device, describe
-        self.packet = 0  # index of the last one submitted
+        self._packet = 0  # index of the last one submitted
+        self._submitter = 0  # the thread inside a submit
+
+    def submit(self, packets: NDArray[np.uint32]) -> None:
+        """Publish the packets of one submission, holding the flight's lock. Raises what `Queue.submit` names."""
+        try:
+            self._submitter = threading.get_ident()
+            self._packet = self._queue.submit(packets, describe=self._describe)
+        finally:
+            self._submitter = 0
 
     def wait(self, timeout: float) -> None:
         """Wait until the submission in flight is done; `timeout` in seconds. Raises what `Replay.wait` names."""
@@ -49,8 +61,17 @@ class Ending:
     def stop(self, how: str) -> None:
         """Destroy the queue, having said so first: nothing is submitted any more, and every wait ends.
 
-        Raises HsaError when the queue cannot be destroyed; what was in flight then stays so.
+        Raises HsaError when the queue cannot be destroyed; what was in flight then stays so. ReplayBusy in a signal
+        handler that interrupted a submit, which would go on with a queue that is gone.
         """
+        if self._submitter == threading.get_ident():
+            raise ReplayBusy(
+                "RL1406",
+                where=f"replay on {self._device}",
+                seen="the thread is inside Replay.submit",
+                allowed="an end from outside; nothing was stopped",
+                do="call cancel or close once submit has returned",
+            )
         self.note_failure()  # the first cause is the one to keep
         self._flight.stop(self._stopped(how))
         self._queue.close()
@@ -93,4 +114,4 @@ class Ending:
         return error
 
     def _place(self) -> str:
-        return f"packet {self.packet} ({self._describe(0)})"
+        return f"packet {self._packet} ({self._describe(0)})"

@@ -150,7 +150,7 @@ CODES: dict[str, str] = {
     "RL1403": "closing memory that an open replay uses",
     "RL1404": "a submit whose memory another replay in flight uses",
     "RL1405": "a submit during host access to its memory",
-    "RL1406": "a close while a thread waits for the replay",
+    "RL1406": "an end of a replay from inside its own submit or wait",
 }
 
 

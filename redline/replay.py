@@ -215,7 +215,7 @@ class Replay:
             self._signal.store(1)
             warm = self._flight.take() and self.plan.boundary != "host"
             try:
-                self._ending.packet = self._queue.submit(self._warm if warm else self._cold, describe=self._describe)
+                self._ending.submit(self._warm if warm else self._cold)
             except (HsaError, QueueFailed, ReplayTimeout):
                 self._flight.give_back()  # refused before a slot of the ring was reserved
                 raise
@@ -252,7 +252,7 @@ class Replay:
         A thread that waits for it gets QueueFailed at once, and so does every later use; `close` frees it. What it was
         writing is undefined. Does nothing to a replay that is closed or cancelled. Raises HsaError when the queue
         cannot be destroyed (the replay then stays in flight, for the device may still run it) and when the device is
-        closed.
+        closed; ReplayBusy in a signal handler that interrupted the replay's own submit: nothing was stopped.
         """
         self.device.runtime.require_open()
         if not self._flight.closed:
@@ -262,14 +262,12 @@ class Replay:
         """Free everything. A replay in flight is cancelled; a thread that waits for it gets QueueFailed first.
 
         When the queue cannot be destroyed, nothing is freed and the replay stays in flight: the device may use it.
-        Raises HsaError then, and for anything else that the runtime does not give back; ReplayBusy inside a wait of the
-        same thread, as a signal handler may be.
+        Raises HsaError then, and for anything else that the runtime does not give back; ReplayBusy in a signal handler
+        that interrupted the replay's own submit or wait.
         """
         if not self._flight.closed:
             self._ending.stop("closed")
-            if (
-                not self.device.runtime.closed
-            ):  # else there is nothing to free, and in a forked child nobody to wait for
+            if not self.device.runtime.closed:  # in a forked child there is nobody to wait for
                 self._flight.end_waits()
             self._free()
 

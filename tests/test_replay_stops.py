@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Replays that do not end well: cancelled, closed in flight, late, failed; every later use tells the first cause.
 
-`hsa/test_processes.py` has Ctrl-C, exit and fork of whole processes.
+`test_replay_interrupts.py` has signal handlers, `hsa/test_processes.py` Ctrl-C, exit and fork of whole processes.
 """
 
 from __future__ import annotations
 
 import gc
-import signal
 import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -132,47 +130,6 @@ def test_close_in_flight_ends_waits_before_it_frees() -> None:
             with pytest.raises(rl.NotRecorded, match="RL1204"):
                 replay.wait()
     assert found == [0] * 5
-
-
-@contextmanager
-def _interrupting(handler: Callable[[], None]) -> Iterator[None]:
-    """SIGUSR1 soon, in the main thread, which runs `handler` inside whatever it does then."""
-    before = signal.signal(signal.SIGUSR1, lambda *_: handler())
-    timer = threading.Timer(0.1, signal.raise_signal, [signal.SIGUSR1])
-    timer.start()
-    yield
-    timer.join()
-    signal.signal(signal.SIGUSR1, before)
-
-
-def test_a_signal_handler_may_cancel_what_it_interrupts(device: rl.Device) -> None:
-    """The wait below it on the stack ends with the cause."""
-    replay, _ = waiting_replay(device)
-    with replay:
-        replay.submit()
-        with _interrupting(replay.cancel), pytest.raises(rl.QueueFailed, match="cancelled in flight"):
-            replay.wait(timeout=60)
-
-
-def test_a_signal_handler_may_not_free_what_it_interrupts(device: rl.Device) -> None:
-    """Close is refused inside a wait of the same thread, which ends all the same; afterwards it frees."""
-    refused: list[rl.ReplayBusy] = []
-    replay, memory = waiting_replay(device)
-
-    def close() -> None:
-        try:
-            replay.close()
-        except rl.ReplayBusy as error:
-            refused.append(error)
-
-    replay.submit()
-    with _interrupting(close), pytest.raises(rl.QueueFailed, match="closed in flight"):
-        replay.wait(timeout=60)
-    assert [error.code for error in refused] == ["RL1406"]
-    with pytest.raises(rl.ReplayBusy, match="RL1403"):
-        memory["z"].close()
-    replay.close()
-    memory["z"].close()
 
 
 def test_a_queue_that_is_not_destroyed_stays_in_flight_and_may_be_asked_again() -> None:
