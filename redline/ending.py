@@ -7,13 +7,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from .errors import HsaError, QueueFailed, ReplayTimeout
+from . import hsa
+from .errors import HsaError, QueueFailed, ReplayBusy, ReplayTimeout
 
 if TYPE_CHECKING:
-    from . import hsa
+    import numpy as np
+    from numpy.typing import NDArray
+
     from .flight import Flight
 
 
@@ -23,8 +26,23 @@ class Ending:
     def __init__(self, flight: Flight, queues: Sequence[hsa.Queue], signal: hsa.Signal, device: str, what: str) -> None:
         self._flight, self._queues, self._signal = flight, queues, signal
         self._device, self._what = device, what
-        self.packets: list[int] = []  # of each queue the index of the last one submitted
-        self.released = True  # whether the submission in flight ends with its release
+        self._packets: list[int] = []  # of each queue the index of the last one submitted
+        self._released = True  # whether the submission in flight ends with its release
+        self._submitter = 0  # the thread inside a submit
+
+    def submit(
+        self, parts: Sequence[tuple[hsa.Queue, NDArray[np.uint32], Callable[[int], str]]], *, released: bool
+    ) -> None:
+        """Publish one submission, holding the flight's lock: each queue's packets, and what names one of them.
+
+        Raises what `hsa.submit_together` names.
+        """
+        try:
+            self._submitter = threading.get_ident()
+            self._packets = hsa.submit_together(parts)
+            self._released = released
+        finally:
+            self._submitter = 0
 
     def wait(self, timeout: float) -> None:
         """Wait until the submission in flight is done; `timeout` in seconds. Raises what `Replay.wait` names."""
@@ -48,8 +66,17 @@ class Ending:
     def stop(self, how: str) -> None:
         """Destroy the queues, having said so first: nothing is submitted any more, and every wait ends.
 
-        Raises HsaError when one cannot be destroyed; what was in flight then stays so.
+        Raises HsaError when one cannot be destroyed; what was in flight then stays so. ReplayBusy in a signal handler
+        that interrupted a submit, which would go on with a queue that is gone.
         """
+        if self._submitter == threading.get_ident():
+            raise ReplayBusy(
+                "RL1407",
+                where=f"replay on {self._device}",
+                seen="the thread is inside Replay.submit",
+                allowed="an end from outside; nothing was stopped",
+                do="call cancel or close once submit has returned",
+            )
         self.note_failure()  # the first cause is the one to keep
         self._flight.stop(self._stopped(how))
         for queue in self._queues:
@@ -64,7 +91,7 @@ class Ending:
             raise
         except ReplayTimeout as error:
             raise self._late(ticket, timeout) from error
-        self._flight.land(ticket, released=self.released)
+        self._flight.land(ticket, released=self._released)
 
     def _check_alive(self) -> None:
         """Raise the first cause for which what is in flight will never end."""
@@ -97,4 +124,4 @@ class Ending:
         return error
 
     def _place(self) -> str:
-        return f"packet {', '.join(map(str, self.packets)) or 0} ({self._what})"
+        return f"packet {', '.join(map(str, self._packets)) or 0} ({self._what})"

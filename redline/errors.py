@@ -155,7 +155,7 @@ CODES: dict[str, str] = {
     "RL1404": "a submit whose memory another replay in flight uses",
     "RL1405": "a submit during host access to its memory",
     "RL1406": "behind a submit without release",
-    "RL1407": "a close while a thread waits for the replay",
+    "RL1407": "an end of a replay from inside its own submit or wait",
 }
 
 

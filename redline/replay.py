@@ -166,7 +166,6 @@ class Replay:
             except (HsaError, QueueFailed, ReplayTimeout):
                 self._flight.give_back()  # refused before a slot of any ring was reserved
                 raise
-            self._ending.released = release
             # Anything else, such as an interrupt, may have come after a packet was published: in flight until waited
             # for or closed.
 
@@ -180,7 +179,7 @@ class Replay:
             (queue, packets, partial(describe, self._name, self.program, self.plan.launches, lane, times))
             for lane, (queue, packets) in enumerate(zip(self._queues, batches, strict=True))
         ]
-        self._ending.packets = hsa.submit_together(parts)
+        self._ending.submit(parts, released=release)
 
     def _check_batch(self, times: int, release: bool) -> None:
         rings = zip(self._queues, self._batches[False, True], strict=True)
@@ -234,7 +233,7 @@ class Replay:
         A thread that waits for it gets QueueFailed at once, and so does every later use; `close` frees it. What it was
         writing is undefined. Does nothing to a replay that is closed or cancelled. Raises HsaError when the queue
         cannot be destroyed (the replay then stays in flight, for the device may still run it) and when the device is
-        closed.
+        closed; ReplayBusy in a signal handler that interrupted the replay's own submit: nothing was stopped.
         """
         self.device.runtime.require_open()
         if not self._flight.closed:
@@ -244,13 +243,12 @@ class Replay:
         """Free everything. A replay in flight is cancelled; a thread that waits for it gets QueueFailed first.
 
         When a queue cannot be destroyed, no memory is freed and the replay stays in flight: the device may use it.
-        Raises HsaError then, and for anything else that the runtime does not give back; ReplayBusy inside a wait of the
-        same thread, as a signal handler may be.
+        Raises HsaError then, and for anything else that the runtime does not give back; ReplayBusy in a signal handler
+        that interrupted the replay's own submit or wait.
         """
         if not self._flight.closed:
             self._ending.stop("closed")
-            # With the runtime closed there is nothing to free, and in a forked child nobody to wait for.
-            if not self.device.runtime.closed:
+            if not self.device.runtime.closed:  # in a forked child there is nobody to wait for
                 self._flight.end_waits()
             self._free()
 

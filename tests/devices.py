@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Software devices and kernels for tests that run: small modules, a graph of two launches, a kernel that waits."""
+"""Software devices and kernels for tests that run: small modules, a graph of two launches, a replay that waits."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ import radiowave
 import redline as rl
 from redline import kernels
 from redline.sim.memory import Memory
+
+Memories = dict[Any, rl.DeviceBuffer]
 
 #: Waits until a word in memory is not 0. Volatile, so that it reads again and again.
 SPIN = """
@@ -61,6 +63,27 @@ def two_launches(target: str = "gfx1201", wave: int = 32, count: int = 256) -> r
     graph.launch(copy, grid=-(-count // 256), block=256, args=[rl.write(t), rl.read(y), count])
     graph.launch(copy, grid=-(-count // 256), block=256, args=[rl.write(z), rl.read(t), count])
     return graph
+
+
+def waiting_replay(device: rl.Device) -> tuple[rl.Replay, Memories]:
+    """A replay that waits for `release`, then copies y to z; its slot `count` has a default."""
+    graph = rl.Graph()
+    flag, y, z = (
+        graph.buffer("flag", 256, role="in"),
+        graph.buffer("y", 256, role="in"),
+        graph.buffer("z", 256, role="out"),
+    )
+    first = graph.launch(spin()["spin"], grid=1, block=1, args=[rl.read(flag)])
+    count = rl.slot("count", "u4", default=64)
+    graph.launch(module("copy")["copy"], grid=1, block=256, args=[rl.write(z), rl.read(y), count], after=[first])
+    memory = buffers(device, graph)
+    memory["flag"].write(bytes(256))
+    return device.instantiate(graph.compile(), memory), memory
+
+
+def release(device: rl.Device, memory: Memories) -> None:
+    """Let a waiting replay go on, while it is in flight."""
+    device_memory(device).store(memory["flag"].address, b"\1\0\0\0")
 
 
 def buffers(device: rl.Device, graph: rl.Graph) -> dict[Any, rl.DeviceBuffer]:

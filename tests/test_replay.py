@@ -313,7 +313,7 @@ def test_patching_uses_no_memory(device: rl.Device) -> None:
     assert np.array_equal(memory["y"].read("f4"), expect(4.0, x, x))
 
 
-@pytest.mark.parametrize("name", ["sim", "sim:", "hsa:x", "cuda:0", ""])
+@pytest.mark.parametrize("name", ["sim", "sim:", "hsa:", "cuda:0", ""])
 def test_names_of_devices(name: str) -> None:
     """Only the documented forms; an empty string is no name."""
     with pytest.raises(rl.HsaError, match="sim:<target>"):

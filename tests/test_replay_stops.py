@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Replays that do not end well: cancelled, closed in flight, late, failed; every later use tells the first cause.
 
-`hsa/test_processes.py` has Ctrl-C, exit and fork of whole processes.
+`test_replay_interrupts.py` has signal handlers, `hsa/test_processes.py` Ctrl-C, exit and fork of whole processes.
 """
 
 from __future__ import annotations
 
 import gc
-import signal
 import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -21,32 +19,8 @@ import redline as rl
 from redline.hsa import Runtime
 from redline.hsa.lib import Hsa
 from redline.sim.runtime import SimRuntime
-from tests.devices import buffers, device_memory, module, spin, two_launches, wait_until
+from tests.devices import Memories, buffers, device_memory, module, release, two_launches, wait_until, waiting_replay
 from tests.hsa.fakes import table_with
-
-Memories = dict[Any, rl.DeviceBuffer]
-
-
-def _graph() -> rl.Graph:
-    """Waits for flag, then copies y to z; one slot with a default."""
-    graph = rl.Graph()
-    flag, y, z = (graph.buffer(n, 256, role=r) for n, r in (("flag", "in"), ("y", "in"), ("z", "out")))  # type: ignore[arg-type]
-    first = graph.launch(spin()["spin"], grid=1, block=1, args=[rl.read(flag)])
-    count = rl.slot("count", "u4", default=64)
-    graph.launch(module("copy")["copy"], grid=1, block=256, args=[rl.write(z), rl.read(y), count], after=[first])
-    return graph
-
-
-def _spinning(device: rl.Device) -> tuple[rl.Replay, Memories]:
-    """A replay that does not end until `_release`."""
-    graph = _graph()
-    memory = buffers(device, graph)
-    memory["flag"].write(bytes(256))
-    return device.instantiate(graph.compile(), memory), memory
-
-
-def _release(device: rl.Device, memory: Memories) -> None:
-    device_memory(device).store(memory["flag"].address, b"\1\0\0\0")
 
 
 def _uses(replay: rl.Replay, memory: Memories) -> list[Callable[[], None]]:
@@ -88,7 +62,7 @@ def test_cancel_ends_waits_at_once_and_every_use_says_why(device: rl.Device) -> 
     """The waiting thread hears of it long before its timeout; packet and kernels are named; close frees the rest."""
     gc.collect()  # of what other tests left
     allocations = len(device_memory(device).allocations)
-    replay, memory = _spinning(device)
+    replay, memory = waiting_replay(device)
     replay.submit()
     waiter = _Waiter(replay)
     replay.cancel()
@@ -116,9 +90,9 @@ def test_cancel_ends_waits_at_once_and_every_use_says_why(device: rl.Device) -> 
 
 def test_cancel_between_replays_ends_them_too(device: rl.Device) -> None:
     """Whoever submits in a loop is stopped, wherever the loop is."""
-    replay, memory = _spinning(device)
+    replay, memory = waiting_replay(device)
     with replay:
-        _release(device, memory)
+        release(device, memory)
         replay.run(timeout=20)
         replay.cancel()
         for use in _uses(replay, memory):
@@ -145,7 +119,7 @@ def test_close_in_flight_ends_waits_before_it_frees() -> None:
     runtime = Runtime.of_table(table)
     with rl.Device(runtime, runtime.agents()[0], "sim:gfx1201") as device:
         for _ in range(5):
-            replay, _memory = _spinning(device)
+            replay, _memory = waiting_replay(device)
             replay.submit()
             waiters = [_Waiter(replay) for _ in range(3)]
             replay.close()
@@ -158,47 +132,6 @@ def test_close_in_flight_ends_waits_before_it_frees() -> None:
     assert found == [0] * 5
 
 
-@contextmanager
-def _interrupting(handler: Callable[[], None]) -> Iterator[None]:
-    """SIGUSR1 soon, in the main thread, which runs `handler` inside whatever it does then."""
-    before = signal.signal(signal.SIGUSR1, lambda *_: handler())
-    timer = threading.Timer(0.1, signal.raise_signal, [signal.SIGUSR1])
-    timer.start()
-    yield
-    timer.join()
-    signal.signal(signal.SIGUSR1, before)
-
-
-def test_a_signal_handler_may_cancel_what_it_interrupts(device: rl.Device) -> None:
-    """The wait below it on the stack ends with the cause."""
-    replay, _ = _spinning(device)
-    with replay:
-        replay.submit()
-        with _interrupting(replay.cancel), pytest.raises(rl.QueueFailed, match="cancelled in flight"):
-            replay.wait(timeout=60)
-
-
-def test_a_signal_handler_may_not_free_what_it_interrupts(device: rl.Device) -> None:
-    """Close is refused inside a wait of the same thread, which ends all the same; afterwards it frees."""
-    refused: list[rl.ReplayBusy] = []
-    replay, memory = _spinning(device)
-
-    def close() -> None:
-        try:
-            replay.close()
-        except rl.ReplayBusy as error:
-            refused.append(error)
-
-    replay.submit()
-    with _interrupting(close), pytest.raises(rl.QueueFailed, match="closed in flight"):
-        replay.wait(timeout=60)
-    assert [error.code for error in refused] == ["RL1407"]
-    with pytest.raises(rl.ReplayBusy, match="RL1403"):
-        memory["z"].close()
-    replay.close()
-    memory["z"].close()
-
-
 def test_a_queue_that_is_not_destroyed_stays_in_flight_and_may_be_asked_again() -> None:
     """The device may still write: the host keeps out, nothing is freed, no use is allowed; the next try succeeds."""
     sim = SimRuntime("gfx1201")
@@ -209,7 +142,7 @@ def test_a_queue_that_is_not_destroyed_stays_in_flight_and_may_be_asked_again() 
 
     runtime = Runtime.of_table(table_with(sim.table, {"hsa_queue_destroy": destroy}))
     with rl.Device(runtime, runtime.agents()[0], "sim:gfx1201") as device:
-        replay, memory = _spinning(device)
+        replay, memory = waiting_replay(device)
         replay.submit()
         waiter = _Waiter(replay)
         for end in (replay.cancel, replay.close, replay.cancel):
@@ -278,7 +211,7 @@ def _frames(error: BaseException) -> Iterator[Any]:
         trace = trace.tb_next
 
 
-@pytest.mark.parametrize("make", [_spinning, _faulting])
+@pytest.mark.parametrize("make", [waiting_replay, _faulting])
 def test_a_replay_that_failed_or_is_late_can_be_collected(
     device: rl.Device, make: Callable[[rl.Device], tuple[rl.Replay, Memories]]
 ) -> None:
@@ -297,9 +230,9 @@ def test_a_replay_that_failed_or_is_late_can_be_collected(
 
 def test_after_a_timeout_every_refusal_names_it_until_a_wait_sees_the_end(device: rl.Device) -> None:
     """A late replay is in flight: it may be waited for again; patch, bind and submit say what came first, and where."""
-    replay, memory = _spinning(device)
+    replay, memory = waiting_replay(device)
     with replay:
-        _release(device, memory)
+        release(device, memory)
         replay.run(timeout=20)
         memory["flag"].write(bytes(256))
         replay.submit()
@@ -316,14 +249,14 @@ def test_after_a_timeout_every_refusal_names_it_until_a_wait_sees_the_end(device
             with pytest.raises(rl.ReplayBusy, match=where + r"#0 spin, #1 copy\): not done after 0.05 s") as caught:
                 use()
             assert isinstance(caught.value.__cause__, rl.ReplayTimeout)
-        _release(device, memory)
+        release(device, memory)
         replay.wait(timeout=20)
         replay.patch(count=3)
         memory["flag"].write(bytes(256))
         replay.submit()
         with pytest.raises(rl.ReplayBusy, match="the replay is in flight; allowed"):
             replay.submit()
-        _release(device, memory)
+        release(device, memory)
         replay.wait(timeout=20)
 
 

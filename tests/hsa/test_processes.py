@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -86,6 +87,93 @@ def test_a_forked_child_refuses_the_parents_device_and_does_not_hang() -> None:
     refused = "RL0913 opened by the process that this one was forked from\n"
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == 3 * refused + "b'here'\n7\nparent\n"
+
+
+#: A replay in flight that ends only when `release()` is called; `memory["y"]` is what ends up in `memory["z"]`.
+IN_FLIGHT = """
+import os, signal, sys, threading, time
+import redline as rl
+from tests import devices
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs begin with it ignored
+device = rl.open('sim:gfx1201')
+replay, memory = devices.waiting_replay(device)
+release = lambda: devices.release(device, memory)
+replay.submit()
+"""
+
+
+def test_a_forked_child_leaves_a_replay_in_flight_to_its_parent() -> None:
+    """Every use is refused, though other threads of the parent held a lock and waited; the parent's wait goes on."""
+    done = run_python(
+        IN_FLIGHT + "from redline import flight\n"
+        "waiter = threading.Thread(target=replay.wait)\n"
+        "waiter.start()\n"
+        "held = threading.Thread(target=lambda: flight._lock.acquire() and time.sleep(0.5) or flight._lock.release())\n"
+        "held.start()\n"
+        "time.sleep(0.1)\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    uses = [replay.submit, replay.wait, replay.patch, replay.run, replay.cancel, lambda: replay.bind({})]\n"
+        "    for use in uses:\n"
+        "        try:\n"
+        "            use()\n"
+        "        except rl.HsaError as error:\n"
+        "            print(error.code, end=' ')\n"
+        "    replay.close()\n"
+        "    sys.exit(7)\n"
+        "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)\n"
+        "release()\n"
+        "waiter.join()\n"
+        "assert (memory['z'].read() == memory['y'].read()).all()\n"
+        "replay.run(timeout=20)\n"
+        "print('parent')\n"
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "RL0913 " * 6 + "7\nparent\n"
+
+
+def test_ctrl_c_leaves_a_replay_in_flight_and_another_wait_sees_its_end() -> None:
+    """SIGINT at the process, as a terminal sends it, once in the wait's spin and then where it blocks."""
+    done = run_python(
+        IN_FLIGHT + "for pause in (0.0, 0.0, 0.05, 0.2):\n"
+        "    try:\n"
+        "        threading.Timer(pause, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
+        "        replay.wait(timeout=60)\n"
+        "    except KeyboardInterrupt:\n"
+        "        print('interrupted', end=' ')\n"
+        "release()\n"
+        "replay.wait(timeout=60)\n"
+        "assert (memory['z'].read() == memory['y'].read()).all()\n"
+        "replay.run(timeout=60)\n"
+        "replay.close()\n"
+    )
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", "interrupted " * 4)
+
+
+def test_an_interrupt_that_nobody_catches_ends_the_process_at_once() -> None:
+    """As Python programs end on Ctrl-C, by the signal, with the replay in flight and the memory on the way out."""
+    done = run_python(
+        IN_FLIGHT + "threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
+        "with device, replay:\n"
+        "    replay.wait(timeout=3000)\n"
+    )
+    assert done.returncode == -signal.SIGINT
+    assert done.stderr.splitlines()[-1] == "KeyboardInterrupt"
+    assert "During handling" not in done.stderr
+
+
+def test_the_interpreter_ends_while_a_daemon_thread_waits() -> None:
+    """At once, with code 0: the device is closed at exit, which ends the wait."""
+    done = run_python(
+        IN_FLIGHT + "def wait():\n"
+        "    try:\n"
+        "        replay.wait(timeout=3000)\n"
+        "    except rl.RedlineError:\n"
+        "        pass\n"
+        "threading.Thread(target=wait, daemon=True).start()\n"
+        "time.sleep(0.1)\n"
+    )
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", "")
 
 
 def test_the_real_runtime_belongs_to_the_process_that_opened_it() -> None:
