@@ -50,8 +50,8 @@ EQUIVALENT: dict[str, str] = {
     "_line_drains, line 3, 1 -> 2 at 72": _NONE,
     "_loop_drains, line 5, 1 -> 2 at 74": _NONE,
     "_loop_drains, line 5, 1 -> 2 at 112": _NONE,
-    "_acquires, line 12, 1 -> 2 at 87": _NONE,
-    "_acquires, line 16, 1 -> 2 at 53": _NONE,
+    "acquires_at, line 12, 1 -> 2 at 87": _NONE,
+    "acquires_at, line 16, 1 -> 2 at 53": _NONE,
     "_loop_drains, line 4, >= -> > at 24": "on the circle, number `count` is number 0",
 }
 

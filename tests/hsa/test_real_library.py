@@ -28,6 +28,7 @@ pytestmark = pytest.mark.hsalib
 
 #: What Debian's 5.2.3 headers do not have, and where it stands.
 NEWER = {
+    "HSA_AMD_MEMORY_POOL_STANDARD_FLAG": "rocm-systems hsa_ext_amd.h, hsa_amd_memory_pool_flag_t",
     "HSA_AMD_MEMORY_POOL_EXECUTABLE_FLAG": "rocm-systems hsa_ext_amd.h, hsa_amd_memory_pool_flag_t",
     "HSA_AMD_MEMORY_POOL_UNCACHED_FLAG": "rocm-systems hsa_ext_amd.h, hsa_amd_memory_pool_flag_t",
     "HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_EXTENDED_SCOPE_FINE_GRAINED": "rocm-systems hsa_ext_amd.h",
