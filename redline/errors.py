@@ -148,6 +148,7 @@ CODES: dict[str, str] = {
     "RL1203": "a wait without a submit",
     "RL1204": "use of a closed replay",
     "RL1205": "a batch or a release that the plan does not have",
+    "RL1206": "times of a program that notes none",
     "RL1301": "kernarg memory that crosses a 4 GiB boundary",
     "RL1401": "a change while the replay is in flight",
     "RL1402": "host access while a replay is in flight",

@@ -190,6 +190,7 @@ class Graph:
         queues: Queues = 1,
         phased: bool = False,
         form: str = "pm4",
+        profile: bool = False,
     ) -> Plan:
         """Plan, derive the fences, lower to words. Options as in `Plan.of` and `lower`. Returns the Plan.
 
@@ -200,9 +201,8 @@ class Graph:
 
         plan = Plan.of(self, boundary=boundary, schedule=schedule, fences=fences)
         # Lowered now: what cannot be encoded is reported here, and `plan.program` is the one that was asked for.
-        plan.__dict__["program"] = lower(
-            plan, plan.fences, gfx10_wait=gfx10_wait, elide=elide, queues=queues, phased=phased, form=form
-        )
+        options = {"gfx10_wait": gfx10_wait, "elide": elide, "queues": queues, "phased": phased, "form": form}
+        plan.__dict__["program"] = lower(plan, plan.fences, **options, profile=profile)  # type: ignore[arg-type]
         return plan
 
     # -- checks --

@@ -26,6 +26,7 @@ from .encoders.emit import (
     FENCE_DRAIN,
     FENCE_ZERO,
     OPERATION,
+    OWNED,
     RELOC,
     SETUP,
     WORDS,
@@ -41,7 +42,7 @@ from .kernel import KERNARG_SLOT_BYTES, Kernel
 
 if TYPE_CHECKING:
     from .fences import Fence, Fences
-    from .launch import Indirect, Launch
+    from .launch import Launch
     from .plan import Plan
 
 #: IB_SIZE of INDIRECT_BUFFER has 20 bits.
@@ -50,6 +51,13 @@ MAX_IB_DWORDS: Final = 0xFFFFF
 #: One row per indirect buffer, in dwords of `words`: where a cold and a warm replay start (equal where they need not
 #: differ), where it ends without and with what stands at the end of a submission (equal but for a stream's last).
 IB_ROW: Final = np.dtype([("cold", "<u4"), ("warm", "<u4"), ("end", "<u4"), ("end_release", "<u4")])
+
+
+#: (dword, kind, half, index, addend): a relocation inside words that Python has packed.
+Place = tuple[int, int, int, int, int]
+
+#: First dwords of the addresses in DISPATCH_INDIRECT, COPY_DATA (destination) and RELEASE_MEM.
+_COUNTS_AT, _COPY_TO, _RELEASE_TO = 1, 4, 3
 
 
 class Numbers:
@@ -102,23 +110,27 @@ class KernargImage:
 
 
 class Stream:
-    """The operations that one queue reads in one piece. `fence_word`: the index of its own among the replay's."""
+    """The operations that one queue reads in one piece. `fence_word`, and `stamps` where begin and end are noted: the
+    indices of its own words among the replay's.
+    """
 
-    def __init__(self, plan: Plan, numbers: Numbers, gfx10_wait: str, fence_word: int) -> None:
-        self.plan, self.numbers, self.fence_word = plan, numbers, fence_word
+    def __init__(
+        self, plan: Plan, numbers: Numbers, gfx10_wait: str, fence_word: int, stamps: tuple[int, int] | None = None
+    ) -> None:
+        self.plan, self.numbers, self.fence_word, self.stamps = plan, numbers, fence_word, stamps
         self.family = family_for(plan.target)
-        self.by_fence_word = not self.family.partial_flush_is_trusted and gfx10_wait == "fence"
+        self.by_fence_word = drains_by_fence_word(plan, gfx10_wait)
         self.rows: list[np.void] = []
         self.marks: list[int] = []  # operations before the warm entry, the launches, the tail
         self.drains = 0
-        self.words: dict[int, tuple[list[int], Indirect | None]] = {}  # of the WORDS rows
+        self.words: dict[int, tuple[list[int], list[Place]]] = {}  # of the WORDS rows, and what is relocated in them
         self._packed: dict[tuple[object, ...], np.void] = {}
 
     # What stands in it, in this order
 
     def entries(self, fences: Fences, *, loops: bool) -> None:
         """The cold entry; and the warm one behind it, in a NOP that a cold start passes over, where replays loop."""
-        self.zero()
+        self.begin()
         if fences.entry_rule:
             self.drain()
             self.acquire_system()
@@ -141,15 +153,18 @@ class Stream:
         if fences.exit_rule:
             self.drain()
             self.release_system()
+        self.end()
 
     # Operations
 
     def _add(self, code: int, **values: int) -> None:
         self.rows.append(operation(code, **values))
 
-    def zero(self) -> None:
+    def begin(self) -> None:
         # The fence word is zeroed by the stream itself: a value left by the last replay would satisfy the first wait.
         self.drains = 0
+        if self.stamps is not None:
+            self.stamp_top(self.stamps[0])
         if self.by_fence_word:
             self._add(FENCE_ZERO, fence_reloc=self.fence_word)
 
@@ -160,6 +175,11 @@ class Stream:
             return
         self.drains += 1
         self._add(FENCE_DRAIN, value=self.drains, fence_reloc=self.fence_word)
+
+    def end(self) -> None:
+        """Behind the tail."""
+        if self.stamps is not None:
+            self.stamp_bottom(self.stamps[1])
 
     def acquire(self, classes: Sequence[str]) -> None:
         self._add(ACQUIRE, gcr=self.family.acquire_gcr(*(name in classes for name in CLASSES)))
@@ -180,7 +200,7 @@ class Stream:
         counted = self.drains
         self._words([0])
         inside = len(self.rows)
-        self.zero()
+        self.begin()
         if fence is not None:
             self.fence(fence)
         self.drains = max(counted, self.drains)  # whichever entry was taken, the next value is larger
@@ -189,7 +209,7 @@ class Stream:
             self.rows.pop()
         else:
             nop = self.family.packet["NOP"]
-            self.words[inside - 1] = [nop.header(max_dwords(np.array(self.rows[inside:], OPERATION)))], None
+            self.words[inside - 1] = [nop.header(max_dwords(np.array(self.rows[inside:], OPERATION)))], []
 
     def launch(self, index: int) -> None:
         """One launch, by recorded index."""
@@ -205,11 +225,20 @@ class Stream:
         if launch.indirect is not None:
             row["code"] = SETUP
             initiator = self.family.initiator.unpack(int(row["initiator"]))
-            self._words(self.family.form("dispatch_indirect", (), **initiator), launch.indirect)
+            counts = _halves(_COUNTS_AT, BUFFER, launch.indirect.buffer, launch.indirect.addend)
+            self._words(self.family.form("dispatch_indirect", (), **initiator), counts)
 
-    def _words(self, words: list[int], counts: Indirect | None = None) -> None:
-        """Words that Python has packed; those of an indirect launch are relocated to its counts."""
-        self.words[len(self.rows)] = words, counts
+    def stamp_top(self, owned: int) -> None:
+        """The GPU clock, when the packet is read, into a 64-bit word of the replay's."""
+        self._words(self.family.form("timestamp_top"), _halves(_COPY_TO, OWNED, owned, 0))
+
+    def stamp_bottom(self, owned: int) -> None:
+        """The GPU clock, once every launch before has ended."""
+        self._words(self.family.form("timestamp_bottom"), _halves(_RELEASE_TO, OWNED, owned, 0))
+
+    def _words(self, words: list[int], places: list[Place] | None = None) -> None:
+        """Words that Python has packed, and what is relocated in them."""
+        self.words[len(self.rows)] = words, places or []
         self._add(WORDS, value=len(words))
 
 
@@ -250,19 +279,28 @@ class Words:
         relocs = np.zeros(max_relocs(rows), RELOC)
         used, relocated = emit_program(rows, words, relocs, stream.family.family(), self._elide)
         relocs = relocs[:relocated]
-        more: list[tuple[int, int, int, int, int]] = []
-        for place in relocs[relocs["kind"] == WORDS_HERE]:
-            packed, counts = stream.words[begin + int(place["index"])]
-            at = int(place["dword"])
+        more: list[Place] = []
+        for row in relocs[relocs["kind"] == WORDS_HERE]:
+            packed, places = stream.words[begin + int(row["index"])]
+            at = int(row["dword"])
             words[at : at + len(packed)] = packed
-            if counts is not None:  # the address is in the two dwords behind the header
-                more += [(at + 1 + half, BUFFER, half, counts.buffer, counts.addend) for half in range(2)]
+            more += [(at + dword, *rest) for dword, *rest in places]  # type: ignore[misc]
         kept = np.concatenate([relocs[relocs["kind"] != WORDS_HERE], np.array(more, RELOC)])
         kept = kept[np.argsort(kept["dword"], kind="stable")]
         kept["dword"] += np.uint32(self._dwords)
         self._words.append(words[:used].copy())
         self._relocs.append(kept)
         self._dwords += int(used)
+
+
+def drains_by_fence_word(plan: Plan, gfx10_wait: str) -> bool:
+    """Whether drains wait for a word in memory."""
+    return not family_for(plan.target).partial_flush_is_trusted and gfx10_wait == "fence"
+
+
+def _halves(dword: int, kind: int, index: int, addend: int) -> list[Place]:
+    """An address in two dwords."""
+    return [(dword + half, kind, half, index, addend) for half in range(2)]
 
 
 def _cuts(rows: NDArray[np.void], body: int, tail: int) -> list[tuple[int, int]]:

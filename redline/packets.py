@@ -120,13 +120,16 @@ class Packets:
         return packets, relocs[np.argsort(relocs["packet"], kind="stable")]
 
 
-def aql_packets(plan: Plan, lanes: AqlLanes, kernels: dict[int, int], slots: dict[int, int]) -> Packets:
+def aql_packets(
+    plan: Plan, lanes: AqlLanes, kernels: dict[int, int], slots: dict[int, int], *, profile: bool = False
+) -> Packets:
     """The packets of each launch with its waits, one packet at the end of each lane, the terminal fan-in on the first.
 
-    `kernels` and `slots` number the kernel and the kernarg slot of each launch, by recorded index.
+    `kernels` and `slots` number the kernel and the kernarg slot of each launch, by recorded index. `profile`: every
+    launch completes a signal, for its times.
     """
     made = Packets()
-    signal_of = {row.launch: made.signal() for lane in lanes for row in lane if row.signals}
+    signal_of = {row.launch: made.signal() for lane in lanes for row in lane if row.signals or profile}
     for lane, rows in enumerate(lanes):
         for row in rows:
             made.wait(lane, [signal_of[first] for first in row.waits])

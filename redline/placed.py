@@ -26,14 +26,16 @@ if TYPE_CHECKING:
     from .program import Program
 
 _WINDOW: Final = 1 << 32
-_FENCE_WORD_BYTES: Final = 64
+#: Each word that the packet processor writes has a line of its own.
+_OWNED_BYTES: Final = 64
 
 
 class Placed:
     """Memory, code and signals of one replay on one device. Freed by the `stack` that it is made with.
 
     `addresses` (uint64) are those of the plan's buffers by index, `entries` those of the program's kernels. `words` and
-    `kernarg` are the indirect buffers and the kernarg arena as the device sees them, uint32 and uint8 views.
+    `kernarg` are the indirect buffers and the kernarg arena as the device sees them, uint32 and uint8 views; `stamps`
+    (uint64, one item each) hold the GPU clock at the begin and the end of each stream of a profiled program.
     """
 
     def __init__(self, device: Device, plan: Plan, bound: Mapping[int, DeviceBuffer], stack: ExitStack) -> None:
@@ -48,8 +50,12 @@ class Placed:
         self.kernarg = arena.view(np.uint8)[: len(program.kernarg)]
         self.kernarg[:] = program.kernarg
         self._slots = program.slot_offsets + np.uint64(arena.address)
-        fences = [stack.enter_context(agent.allocate(_FENCE_WORD_BYTES, "kernarg")) for _ in range(program.fence_words)]
-        self._owned = np.array([word.address for word in fences] or [0], np.uint64)
+        owned = [
+            stack.enter_context(agent.allocate(_OWNED_BYTES, "kernarg"))
+            for _ in range(program.fence_words + program.stamps)
+        ]
+        self._owned = np.array([word.address for word in owned] or [0], np.uint64)
+        self.stamps = [word.view(np.uint64)[:1] for word in owned[program.fence_words :]]
         self._ib = 0
         self.words = np.zeros(0, np.uint32)
         if len(program.words):

@@ -27,7 +27,7 @@ from .fences import Fences, derive
 from .kernarg import Slot
 from .kernel import Kernel
 from .lanes import Lanes, Queues, chains, independent, phases
-from .lowering import KernargImage, Numbers, Stream, Words
+from .lowering import KernargImage, Numbers, Stream, Words, drains_by_fence_word
 from .packets import FINAL, IB, SLOT, Packets, aql_packets
 from .phases import PhaseFences, derive_phases
 
@@ -50,6 +50,7 @@ class Options:
     queues: int | str | tuple[int, ...] = 1
     phased: bool = False
     form: str = "pm4"
+    profile: bool = False
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -59,10 +60,12 @@ class Program:
     `words`: uint32 of shape (dwords,), 0 at relocated dwords. Rows, one dimension each: `relocs` (RELOC), `ibs`
     (IB_ROW, one for each indirect buffer), `packets` (PACKET, lane by lane), `packet_relocs` (PACKET_RELOC), `patches`
     (PATCH_POINT). `signals`: how many a replay needs; the host waits for signal 0, the others are waits between lanes.
-    `fence_words`: how many dwords the replay owns for drains (gfx10). `kernarg`: uint8 image of all slots, shape
+    `fence_words`: how many dwords the replay owns for drains (gfx10). `streams`: the lane of
+    each stream of words, in order. `kernarg`: uint8 image of all slots, shape
     (bytes,). `kernarg_relocs`: 64-bit pointers in the image, shape (pointers,). `kernels` and `slot_offsets` (bytes,
     shape (launches,)) are what relocations of kind KERNEL_ENTRY and KERNARG index. `order`: recorded indices by slot,
-    as lanes emit them; `ib_launches`: how many of them each indirect buffer has. `options` are those of `lower`.
+    as lanes emit them; `ib_launches`: how many of them each indirect buffer has. `options` are those of `lower`, and
+    `reason` says why the form is not what they ask for, "" where it is.
     """
 
     target: str
@@ -79,9 +82,11 @@ class Program:
     kernels: tuple[Kernel, ...]
     slot_offsets: NDArray[np.uint64]
     fence_words: int
+    streams: tuple[int, ...]
     order: tuple[int, ...]
     ib_launches: tuple[int, ...]
     options: Options
+    reason: str = ""
 
     def __post_init__(self) -> None:
         for column in self._columns():
@@ -97,11 +102,18 @@ class Program:
         return int(self.packets["lane"].max()) + 1
 
     @property
+    def stamps(self) -> int:
+        """How many 64-bit words the replay owns for the GPU clock: two for each stream that is profiled."""
+        return 2 * len(self.streams) * self.options.profile
+
+    @property
     def form(self) -> str:
         """What is submitted: "pm4", "pm4 lanes", "pm4 phases" or "aql"."""
         if self.options.form == "aql":
             return "aql"
-        return "pm4 phases" if self.options.phased else "pm4 lanes" if self.lanes > 1 else "pm4"
+        if len(self.streams) > self.lanes:
+            return "pm4 phases"
+        return "pm4 lanes" if self.lanes > 1 else "pm4"
 
     def launches_of(self, packet: int) -> tuple[int, ...]:
         """Recorded indices of what a packet runs."""
@@ -117,7 +129,7 @@ class Program:
     @cached_property
     def digest(self) -> str:
         """sha256 (hex) over every column, and what relocations and patch points name: kernels, slots, owned words."""
-        head = f"redline program 2 {self.target} {self.signals} {self.fence_words}"
+        head = f"redline program 2 {self.target} {self.signals} {self.fence_words} {self.stamps}"
         total = hashlib.sha256(head.encode())
         for column in self._columns():
             total.update(len(column).to_bytes(8, "little"))
@@ -149,6 +161,7 @@ def lower(
     queues: Queues = 1,
     phased: bool = False,
     form: str = "pm4",
+    profile: bool = False,
 ) -> Program:
     """Lower a plan with these fences to what is submitted.
 
@@ -163,6 +176,8 @@ def lower(
     phased: split every level over the queues; each phase waits for all of the one before.
     form: "pm4" for indirect buffers, "aql" for one packet per launch. Phases and AQL packets always start cold.
     A plan with fences="full" has one lane.
+    profile: note when each AQL launch, or each stream of words, begins and ends (`Replay.spans`). A replay is submitted
+    as often as without it.
     Lanes have fences of their own, derived here: `fences` must then be those that `derive` gives for the plan.
 
     Raises RecordError for an unknown option and for counts in memory with form="aql", EncodeError for fences of another
@@ -171,15 +186,14 @@ def lower(
     """
     _check_fences(plan, fences)
     kept = queues if isinstance(queues, int | str) else tuple(queues)
-    options = Options(gfx10_wait, elide, kept, phased, form)
+    options = Options(gfx10_wait, elide, kept, phased, form, profile)
     _check_options(options)
-    if plan.fence_mode == "full":
-        options = replace(options, queues=1, phased=False)  # what is fenced from everything has no lanes
+    full = plan.fence_mode == "full"  # what is fenced from everything has one lane
     if form == "aql":
-        return _lower_aql(plan, fences, options)
-    if options.phased:
+        return _lower_aql(plan, fences, options, 1 if full else queues)
+    if phased and not full:
         return _lower_phases(plan, fences, options)
-    lanes = independent(plan, options.queues)
+    lanes = independent(plan, 1 if full else queues)
     if len(lanes) == 1:
         return _lower_lanes(plan, (plan.order,), [fences], options)
     _check_own(plan, fences)
@@ -187,7 +201,7 @@ def lower(
 
 
 def _check_options(options: Options) -> None:
-    known = {"gfx10_wait": GFX10_WAITS, "form": FORMS, "phased": (False, True)}
+    known = {"gfx10_wait": GFX10_WAITS, "form": FORMS, "phased": (False, True), "profile": (False, True)}
     for name, allowed in known.items():
         if getattr(options, name) not in allowed:
             raise RecordError(
@@ -239,7 +253,7 @@ def _lower_lanes(plan: Plan, lanes: Lanes, fences: Sequence[Fences], options: Op
     loops = plan.boundary != "host"
     last = [packets.signal() for _ in lanes[1:]]
     for lane, (launches, own) in enumerate(zip(lanes, fences, strict=True)):
-        stream = Stream(plan, numbers, options.gfx10_wait, lane)
+        stream = Stream(plan, numbers, options.gfx10_wait, lane, _stamps(plan, options, len(lanes), lane))
         stream.entries(own, loops=loops)
         stream.launches(launches, own)
         stream.exit(own)
@@ -247,7 +261,15 @@ def _lower_lanes(plan: Plan, lanes: Lanes, fences: Sequence[Fences], options: Op
         _add_ibs(packets, lane, words.add(stream, loops=loops), completes)
     if len(lanes) > 1:
         packets.end(0, last, FINAL, release="NONE")
-    return _program(plan, order, numbers, words, packets, options, len(lanes) * stream.by_fence_word)
+    return _program(plan, order, numbers, words, packets, options, lanes=len(lanes), streams=range(len(lanes)))
+
+
+def _stamps(plan: Plan, options: Options, lanes: int, stream: int) -> tuple[int, int] | None:
+    """Where a stream notes its begin and end: behind the fence words of all lanes."""
+    if not options.profile:
+        return None
+    first = lanes * drains_by_fence_word(plan, options.gfx10_wait) + 2 * stream
+    return first, first + 1
 
 
 def _add_ibs(packets: Packets, lane: int, ibs: range, completes: int | None) -> None:
@@ -263,6 +285,7 @@ def _lower_phases(plan: Plan, fences: Fences, options: Options) -> Program:
     order = [launch for phase in dealt for lane in phase for launch in lane]
     numbers, words, packets = Numbers(plan, order), Words(elide=options.elide), Packets()
     own = derive_phases(plan, dealt)
+    lanes, streams = max(map(len, dealt)), list[int]()
     before: dict[int, int] = {}  # of the phase before: the signal of each lane
     for at, phase in enumerate(dealt):
         busy = [lane for lane, launches in enumerate(phase) if launches]
@@ -270,21 +293,19 @@ def _lower_phases(plan: Plan, fences: Fences, options: Options) -> Program:
         signals = {lane: FINAL if ends and len(busy) == 1 else packets.signal() for lane in busy}
         for lane in busy:
             packets.wait(lane, [signal for other, signal in before.items() if other != lane])
-            stream = _phase_stream(plan, numbers, options, lane, phase[lane], own[at, lane], ends=ends)
+            stream = Stream(plan, numbers, options.gfx10_wait, lane, _stamps(plan, options, lanes, len(streams)))
+            _fill_phase(stream, phase[lane], own[at, lane], ends=ends)
+            streams.append(lane)
             _add_ibs(packets, lane, words.add(stream, loops=False), signals[lane])
         before = signals
     if len(before) > 1:
         packets.end(min(before), list(before.values()), FINAL, release="NONE")
-    lanes = max(len(phase) for phase in dealt)
-    return _program(plan, order, numbers, words, packets, options, lanes * stream.by_fence_word)
+    return _program(plan, order, numbers, words, packets, options, lanes=lanes, streams=streams)
 
 
-def _phase_stream(
-    plan: Plan, numbers: Numbers, options: Options, lane: int, launches: Sequence[int], own: PhaseFences, *, ends: bool
-) -> Stream:
+def _fill_phase(stream: Stream, launches: Sequence[int], own: PhaseFences, *, ends: bool) -> None:
     """What a lane reads of a phase. Its completion is observed, so it ends with a drain."""
-    stream = Stream(plan, numbers, options.gfx10_wait, lane)
-    stream.zero()
+    stream.begin()
     if own.cold:
         stream.drain()
         stream.acquire_system()
@@ -296,20 +317,20 @@ def _phase_stream(
     stream.drain()
     if ends:
         stream.release_system()
-    return stream
+    stream.end()
 
 
-def _lower_aql(plan: Plan, fences: Fences, options: Options) -> Program:
+def _lower_aql(plan: Plan, fences: Fences, options: Options, queues: Queues) -> Program:
     """A packet for each launch. What recording refuses is refused here too, though no register is written."""
     _check_own(plan, fences)
-    lanes = derive_aql(plan, chains(plan, options.queues))
+    lanes = derive_aql(plan, chains(plan, queues))
     order = [row.launch for lane in lanes for row in lane]
     numbers = Numbers(plan, order)
     checked = Stream(plan, numbers, options.gfx10_wait, 0)
     for launch in order:
         checked.launch(launch)
-    packets = aql_packets(plan, lanes, numbers.kernel_of, numbers.slot_of)
-    return _program(plan, order, numbers, Words(elide=options.elide), packets, options, 0)
+    packets = aql_packets(plan, lanes, numbers.kernel_of, numbers.slot_of, profile=options.profile)
+    return _program(plan, order, numbers, Words(elide=options.elide), packets, options, lanes=0, streams=())
 
 
 def _program(
@@ -319,7 +340,9 @@ def _program(
     words: Words,
     packets: Packets,
     options: Options,
-    fence_words: int,
+    *,
+    lanes: int,
+    streams: Sequence[int],
 ) -> Program:
     image = KernargImage(plan, order)
     emitted, relocs, ibs = words.columns()
@@ -338,8 +361,20 @@ def _program(
         slots=plan.slots,
         kernels=tuple(numbers.kernels),
         slot_offsets=np.array(image.offsets, np.uint64),
-        fence_words=fence_words,
+        fence_words=lanes * drains_by_fence_word(plan, options.gfx10_wait),
+        streams=tuple(streams),
         order=tuple(order),
         ib_launches=tuple(words.launches),
         options=options,
+        reason=_reason(plan, options, int(rows["lane"].max()) + 1),
     )
+
+
+def _reason(plan: Plan, options: Options, lanes: int) -> str:
+    """Why there are fewer lanes than were asked for."""
+    asked = options.queues
+    if plan.fence_mode == "full" and (asked != 1 or options.phased):
+        return "fences='full' has one lane"
+    if isinstance(asked, int) and lanes < asked:
+        return f"{lanes} of {asked} queues: no more launches can run at a time"
+    return f"auto: {lanes} on {plan.target}" if asked == "auto" else ""

@@ -23,6 +23,8 @@ from .flight import Flight, Uses
 from .kernarg import encode
 from .packets import Batches, repeated
 from .placed import Placed, describe
+from .route import route_proof
+from .spans import Span, spans
 
 if TYPE_CHECKING:
     from .device import Bindings, Device, DeviceBuffer
@@ -57,10 +59,14 @@ class Replay:
             self.placed = Placed(device, plan, self._bound, stack)
             self._batches = _all_batches(self.placed)
             self._queues = [self._made_queue(stack, len(packets)) for packets in self._batches[False, True]]
+            if self.program.form == "aql" and self.program.options.profile:
+                for queue in self._queues:
+                    queue.profile()
         except BaseException:
             stack.close()
             raise
         self._flight = Flight(*_touched(plan, self._bound))
+        self._submissions = 0
         self._ending = Ending(self._flight, self._queues, self.placed.final, device.name, _described(plan))
         # Must not hold the replay itself, nor may the queues' packet descriptions: it would never be collected.
         self._free = weakref.finalize(self, _free, self._queues, stack, self._flight)
@@ -180,6 +186,7 @@ class Replay:
             for lane, (queue, packets) in enumerate(zip(self._queues, batches, strict=True))
         ]
         self._ending.submit(parts, released=release)
+        self._submissions += 1
 
     def _check_batch(self, times: int, release: bool) -> None:
         rings = zip(self._queues, self._batches[False, True], strict=True)
@@ -226,6 +233,29 @@ class Replay:
         _check_timeout(timeout)
         self.submit()
         self.wait(timeout)
+
+    def spans(self) -> tuple[Span, ...]:
+        """When the launches of the last replay ran, for a program lowered with `profile=True`; times in seconds.
+
+        One span for each launch of form="aql", else one for each stream of words. Raises NotRecorded for a program
+        without timestamps, before the first replay and when closed, ReplayBusy while in flight, QueueFailed when the
+        queue has failed, HsaError when the device is closed.
+        """
+        with self._flight.lock:
+            self._check_usable("spans")
+            self._check_submitted("spans")
+            return spans(self.placed)
+
+    def route_proof(self) -> dict[str, Any]:
+        """What this replay submits, read back from the memory that the device reads, and how often it did.
+
+        `device`, `form`, `queues`, `launches`, `kernels`, `dwords`, `packets`; `submissions` so far, each of one replay
+        or a batch; `sequence_hash`, sha256 over words and packets with their relocated dwords zeroed, equal to
+        `program_hash` when memory still holds what was lowered; `reason`, why it is not the form that was asked for, or
+        "". Raises NotRecorded when closed, HsaError when the device is closed, QueueFailed when the queue has failed.
+        """
+        self._check_open("route_proof")
+        return route_proof(self.placed, self.device.name, self._submissions)
 
     def cancel(self) -> None:
         """End the replay for good, in flight or not, by destroying its queue. From any thread, or a signal handler.
@@ -281,6 +311,21 @@ class Replay:
                     do="use the name given to rl.slot(...)",
                 )
         return list(values.items())
+
+    def _check_submitted(self, what: str) -> None:
+        if not self._submissions:
+            raise NotRecorded(
+                "RL1203",
+                where=f"Replay.{what}",
+                seen="nothing was submitted yet",
+                allowed="a replay that has run",
+                do="call replay.run() first",
+            )
+
+    def _check_open(self, what: str) -> None:
+        self.device.runtime.require_open()
+        self._ending.note_failure()
+        self._flight.check_sound(what)
 
     def _check_usable(self, what: str) -> None:
         self.device.runtime.require_open()

@@ -79,6 +79,7 @@ def memory(plan: Plan) -> dict[str, int]:
         "kernarg_bytes": max(len(program.kernarg), 64),
         "ib_bytes": 4 * len(program.words),
         "fence_word_bytes": 64 * program.fence_words,
+        "stamp_bytes": 64 * program.stamps,
         "buffer_bytes": sum(b.nbytes for b in plan.buffers if b.role == "internal" and b.root == b.index),
         "scratch_bytes": 0,
     }

@@ -51,7 +51,7 @@ class Stage:
         self._objects = [self._take(_OBJECT_BYTES, cached=False, executable=True) for _ in program.kernels]
         self._entries = [at + k.entry_offset for at, k in zip(self._objects, program.kernels, strict=True)]
         self._kernarg = self._take(max(len(program.kernarg), 64), cached=False)
-        self._fence_words = [self._take(64, cached=False) for _ in range(max(program.fence_words, 1))]
+        self._owned = [self._take(64, cached=False) for _ in range(max(program.fence_words + program.stamps, 1))]
         self._ib = self._take(max(4 * len(program.words), 4), cached=False, executable=True)
         self.patterns = self._patterns()
 
@@ -146,7 +146,7 @@ class _Run:
             self.memory.store(entry, struct.pack("<Q", int(kernel.name[1:], 16)))
         for (memory, bank), address in self.stage._places.items():
             self.memory.store(address, initial(self.case, memory, bank))
-        for word in self.stage._fence_words:
+        for word in self.stage._owned:
             self.memory.store(word, b"\xff" * 64)
         self._bind()
 
@@ -158,7 +158,7 @@ class _Run:
             np.array(stage._entries, np.uint64),
             program.slot_offsets + np.uint64(stage._kernarg),
             np.array(buffers, np.uint64),
-            np.array(stage._fence_words, np.uint64),
+            np.array(stage._owned, np.uint64),
         ]
         self.slots = tables[1]
         words = program.words.copy()
