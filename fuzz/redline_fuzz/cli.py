@@ -61,7 +61,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         if error.name not in ("hypothesis", "rich", "redis"):
             raise
-        print(f"redline-fuzz: {error.name} is not installed: pip install 'redline[fuzz]' {error.name}", file=sys.stderr)
+        what = error.name if error.name == "redis" else "'redline[fuzz]'"
+        print(f"redline-fuzz: {error.name} is not installed: pip install {what}", file=sys.stderr)
         return USAGE
     except Exception as error:
         if type(error).__name__ not in ("ToolchainError", "HostError"):
