@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         return _complain(error)
     except ModuleNotFoundError as error:
-        if error.name not in ("hypothesis", "rich", "redis"):
+        if error.name not in ("hypothesis", "rich", "zstandard", "redis"):
             raise
         what = error.name if error.name == "redis" else "'redline[fuzz]'"
         print(f"redline-fuzz: {error.name} is not installed: pip install {what}", file=sys.stderr)
