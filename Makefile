@@ -6,7 +6,7 @@ PYTEST := $(BIN)/python -m pytest
 # Which tests run; .ci/run adds those that need Debian's clang and HSA library.
 MARKS ?= not gpu and not clang and not hsalib
 
-.PHONY: demo test lint prove clean
+.PHONY: demo test test-gpu lint prove clean
 
 demo: $(VENV)/.demo
 	$(BIN)/redline demo
@@ -15,6 +15,10 @@ test: lint
 	$(PYTEST) -n 2 --dist worksteal -m '$(MARKS)'
 	NUMBA_DISABLE_JIT=1 $(PYTEST) -m nopython
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.cache/boundscheck $(PYTEST) -m nopython
+
+# For a user with an AMD GPU: probes of it, and a record to send us. REDLINE_DEVICE=hsa:0 unless set.
+test-gpu: $(VENV)/.test
+	$(PYTEST) -m gpu tests/gpu
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
