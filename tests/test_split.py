@@ -52,7 +52,7 @@ def _whole() -> dict[str, bytes]:
 
 @pytest.mark.parametrize("k", [1, 4, 9, 21, -1])
 def test_two_parts_give_the_bits_of_the_whole(k: int) -> None:
-    """The demo's plan cut behind its first launch, inside a layer, and before its last launch; two tokens."""
+    """Case 61: the demo plan cut behind its first launch, inside a layer, and before its last launch; two tokens."""
     plan = _demo_plan()
     parts = plan.split(k % len(plan.order))
     assert [len(part.launches) for part in parts] == [k % len(plan.order), len(plan.order) - k % len(plan.order)]
