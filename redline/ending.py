@@ -49,8 +49,13 @@ class Ending:
         waiters, me = self._flight.waiters, threading.get_ident()
         try:
             waiters.append(me)  # before the look at the flight's state: `close` tells that first, then looks here
-            ticket = self._flight.ticket()
+            with self._flight.lock:
+                ticket, packets, released = self._flight.ticket(), self._packets, self._released
             self._wait_for(ticket, timeout)
+            self._flight.land(ticket, released=released)
+            if released:
+                for queue, last in zip(self._queues, packets, strict=False):  # none after an interrupted submit
+                    queue.completed(last)
         finally:
             waiters.remove(me)
 
@@ -91,7 +96,6 @@ class Ending:
             raise
         except ReplayTimeout as error:
             raise self._late(ticket, timeout) from error
-        self._flight.land(ticket, released=self._released)
 
     def _check_alive(self) -> None:
         """Raise the first cause for which what is in flight will never end."""
