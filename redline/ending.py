@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from . import hsa
@@ -84,8 +85,9 @@ class Ending:
             )
         self.note_failure()  # the first cause is the one to keep
         self._flight.stop(self._stopped(how))
-        for queue in self._queues:
-            queue.close()
+        with ExitStack() as all_of_them:  # one that cannot be destroyed keeps no other running
+            for queue in self._queues:
+                all_of_them.callback(queue.close)
         self._flight.stopped()
 
     def _wait_for(self, ticket: int, timeout: float) -> None:

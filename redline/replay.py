@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -58,7 +58,8 @@ class Replay:
             self._batches = _all_batches(self.placed)
             self._queues = [self._made_queue(stack, len(packets)) for packets in self._batches[False, True]]
         except BaseException:
-            stack.close()
+            with suppress(HsaError):  # nothing was submitted; the first error is the one to raise
+                stack.close()
             raise
         self._flight = Flight(*_touched(plan, self._bound))
         self._ending = Ending(self._flight, self._queues, self.placed.final, device.name, _described(plan))
@@ -295,11 +296,16 @@ def _all_batches(placed: Placed) -> dict[tuple[bool, bool], Batches]:
 
 
 def _free(queues: list[hsa.Queue], stack: ExitStack, flight: Flight) -> None:
-    """Queues go first, so that nothing runs when memory is freed."""
+    """Queues go first, so that nothing runs when memory is freed.
+
+    What the runtime does not take back then stays with the device until its end, and is no use of the bound memory.
+    """
     for queue in queues:
         queue.close()
-    stack.close()
-    flight.close()
+    try:
+        stack.close()
+    finally:
+        flight.close()
 
 
 def _touched(plan: Plan, bound: Mapping[int, DeviceBuffer]) -> tuple[list[Uses], list[Uses]]:
