@@ -7,6 +7,7 @@ import ctypes
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import redline as rl
@@ -85,13 +86,13 @@ class Faulty:
         event = hsa_amd_event_t(event_type=HSA_AMD_GPU_MEMORY_FAULT_EVENT)
         event.memory_fault.agent, event.memory_fault.virtual_address = agent, address
         call = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_void_p, ctypes.c_void_p)(self._handler)
-        _on_a_thread_of_its_own(lambda: call(ctypes.addressof(event), None))
+        _on_a_thread_of_its_own(partial(call, ctypes.addressof(event), None))
 
     def report_queue_errors(self, status: int) -> None:
         """The error callback of every queue."""
         for queue, callback in self.queues.items():
             call = QUEUE_ERROR_CALLBACK(callback)
-            _on_a_thread_of_its_own(lambda call=call, queue=queue: call(status, queue, None))
+            _on_a_thread_of_its_own(partial(call, status, queue, None))
 
     def _call(self, name: str) -> Callable[..., Any]:
         # A shut-down that is refused would leave the device open for other tests of the process.
