@@ -172,6 +172,27 @@ def test_a_signal_that_never_fires_ends_in_a_timeout_and_cancel_works(
     _works(device, form)
 
 
+@pytest.mark.parametrize("form", ["lanes", "phases", "aql lanes"])
+def test_a_queue_that_cannot_be_destroyed_keeps_no_other_running(form: str, faulty: tuple[Faulty, rl.Device]) -> None:
+    """Cancel ends what it can and says so; the replay stays in flight for the rest, and is asked again by close."""
+    made, device = faulty
+    opened = _Opened(device, form)
+    with opened as replay:
+        lanes = len(made.queues)
+        assert lanes > 1
+        made.lost_doorbells = []
+        replay.submit()
+        made.count_from_here(refuse=1)
+        with pytest.raises(rl.HsaError, match="RL0902 hsa_queue_destroy"):
+            replay.cancel()
+        assert made.calls == ["hsa_queue_destroy"] * lanes
+        assert len(made.queues) == 1
+        with pytest.raises(rl.ReplayBusy, match="RL1402"):
+            opened.memory["x0"].read("u4")
+        made.lost_doorbells = None
+    _works(device, form)
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_a_late_doorbell_is_no_loss(form: str, faulty: tuple[Faulty, rl.Device]) -> None:
     """After the time-out the work is still in flight, and ends as any other."""

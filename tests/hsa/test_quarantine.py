@@ -208,7 +208,7 @@ def test_a_refused_release_is_not_the_fault_of_who_ended_the_queue() -> None:
 
 
 def test_a_replay_keeps_what_is_closed_until_a_wait_has_seen_its_end() -> None:
-    """Buffers and other replays closed while one is in flight; and a batch without release has not ended."""
+    """Buffers and other replays closed while one is in flight."""
     with rl.open("sim:gfx1201") as device:
         resources, graph = device.runtime.resources, two_launches()
         replay, memory = waiting_replay(device)
@@ -225,6 +225,37 @@ def test_a_replay_keeps_what_is_closed_until_a_wait_has_seen_its_end() -> None:
             assert len(device_memory(device).allocations) < before
             device.buffer(64).close()
             assert resources.quarantined == 0
+
+
+def test_a_batch_without_release_has_not_ended() -> None:
+    """Its launches may still run when the host hears of it; the next one with a release ends both."""
+    graph = two_launches()
+    with rl.open("sim:gfx1201") as device:
+        memory = buffers(device, graph)
+        with device.instantiate(graph.compile(boundary="queue"), memory) as replay:
+            replay.patch(a=1.0)
+            for release_it in (False, True):
+                replay.submit(release=release_it)
+                replay.wait(timeout=20)
+                device.buffer(64).close()
+                assert device.runtime.resources.quarantined == (not release_it)
+
+
+def test_a_queue_that_ends_while_memory_is_closed_is_not_missed() -> None:
+    """Between the look at the live queues and the note that memory waits for them."""
+    with _gated() as (gate, agent, calls):
+        running = _Submitted(agent, gate)
+        gate.open.set()
+        running.signal.wait_below(1, 20, poll=running.queue.check)
+
+        class Meanwhile(dict[int, frozenset[int]]):
+            def setdefault(self, *args: Any) -> Any:
+                running.queue.completed(running.last)
+                return super().setdefault(*args)
+
+        agent.runtime.resources._quarantined = Meanwhile()
+        running.buffer.close()
+        assert [name for name, _ in calls] == ["hsa_amd_memory_pool_free"]
 
 
 def test_closing_in_many_threads_frees_everything_once() -> None:
