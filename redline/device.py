@@ -106,7 +106,8 @@ class DeviceBuffer:
             seen = f"open replays that use it: {self.uses.open_replays}"
             do = "close these replays first"
             raise ReplayBusy("RL1403", where="DeviceBuffer.close", seen=seen, allowed="no open replay", do=do)
-        self._free()
+        self._memory.close()  # may fail, and be asked again
+        self._free.detach()
 
     def __enter__(self) -> DeviceBuffer:
         return self

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from . import hsa
@@ -49,8 +50,13 @@ class Ending:
         waiters, me = self._flight.waiters, threading.get_ident()
         try:
             waiters.append(me)  # before the look at the flight's state: `close` tells that first, then looks here
-            ticket = self._flight.ticket()
+            with self._flight.lock:
+                ticket, packets, released = self._flight.ticket(), self._packets, self._released
             self._wait_for(ticket, timeout)
+            self._flight.land(ticket, released=released)
+            if released:
+                for queue, last in zip(self._queues, packets, strict=False):  # none after an interrupted submit
+                    queue.completed(last)
         finally:
             waiters.remove(me)
 
@@ -79,8 +85,9 @@ class Ending:
             )
         self.note_failure()  # the first cause is the one to keep
         self._flight.stop(self._stopped(how))
-        for queue in self._queues:
-            queue.close()
+        with ExitStack() as all_of_them:  # one that cannot be destroyed keeps no other running
+            for queue in self._queues:
+                all_of_them.callback(queue.close)
         self._flight.stopped()
 
     def _wait_for(self, ticket: int, timeout: float) -> None:
@@ -91,7 +98,6 @@ class Ending:
             raise
         except ReplayTimeout as error:
             raise self._late(ticket, timeout) from error
-        self._flight.land(ticket, released=self._released)
 
     def _check_alive(self) -> None:
         """Raise the first cause for which what is in flight will never end."""

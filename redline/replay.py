@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -63,7 +63,8 @@ class Replay:
                 for queue in self._queues:
                     queue.profile()
         except BaseException:
-            stack.close()
+            with suppress(HsaError):  # nothing was submitted; the first error is the one to raise
+                stack.close()
             raise
         self._flight = Flight(*_touched(plan, self._bound))
         self._submissions = 0
@@ -340,11 +341,16 @@ def _all_batches(placed: Placed) -> dict[tuple[bool, bool], Batches]:
 
 
 def _free(queues: list[hsa.Queue], stack: ExitStack, flight: Flight) -> None:
-    """Queues go first, so that nothing runs when memory is freed."""
+    """Queues go first, so that nothing runs when memory is freed.
+
+    What the runtime does not take back then stays with the device until its end, and is no use of the bound memory.
+    """
     for queue in queues:
         queue.close()
-    stack.close()
-    flight.close()
+    try:
+        stack.close()
+    finally:
+        flight.close()
 
 
 def _touched(plan: Plan, bound: Mapping[int, DeviceBuffer]) -> tuple[list[Uses], list[Uses]]:

@@ -222,6 +222,19 @@ def racing_consumer() -> dict[str, Any]:
     return {"cases": count, "failures": failures, "record": record}
 
 
+def flat_replays() -> dict[str, Any]:
+    """10^5 replays over all forms, and 10^5 buffers opened and closed beside a queue: nothing grows."""
+    from tests.flat_replays import flat_replays as replays
+    from tests.hsa.test_quarantine import flat_buffers
+    from tests.test_replay_forms import FORMS
+
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        rows = [pool.submit(replays, form, 100_000 // len(FORMS)) for form in FORMS]
+        rows.append(pool.submit(flat_buffers, 100_000))
+        failures = [wrong for row in rows for wrong in row.result()]
+    return {"cases": 200_000, "failures": failures, "record": {"forms": list(FORMS)}}
+
+
 def suite() -> dict[str, Any]:
     """The test suite with ten times the examples."""
     command = [sys.executable, "-m", "pytest", "-n", str(os.cpu_count()), "--hypothesis-profile", "prove"]
@@ -250,6 +263,7 @@ PROOFS: dict[str, Proof] = {
     "mutation": mutation,
     "clang_corpus": clang_corpus,
     "racing_consumer": racing_consumer,
+    "flat_replays": flat_replays,
     "suite": suite,
 }
 

@@ -63,7 +63,7 @@ class LoadedCode(Handle):
     def kernel_object(self, name: str) -> int:
         """Device address of the descriptor of kernel `name` (a name that ends in .kd is the symbol's own).
 
-        Raises HsaError for a name that the code object does not have, and on a closed runtime.
+        Raises HsaError for a name that the code object does not have, when the runtime refuses and when it is closed.
         """
         symbol_name = name if name.endswith(DESCRIPTOR_SUFFIX) else name + DESCRIPTOR_SUFFIX
         return self._symbol_u64(symbol_name, SymbolInfo.HSA_EXECUTABLE_SYMBOL_INFO_KERNEL_OBJECT)
@@ -96,14 +96,9 @@ class LoadedCode(Handle):
         self.runtime.require_open()
         hsa = self.runtime.hsa
         agent, symbol, value = hsa_agent_t(self.agent.handle), hsa_executable_symbol_t(), c_uint64()
-        status = hsa.call(
-            "hsa_executable_get_symbol_by_name",
-            self._executable,
-            name.encode(),
-            byref(agent),
-            byref(symbol),
-        )
-        if status != Status.HSA_STATUS_SUCCESS:
+        find = "hsa_executable_get_symbol_by_name"
+        status = hsa.call(find, self._executable, name.encode(), byref(agent), byref(symbol))
+        if status == Status.HSA_STATUS_ERROR_INVALID_SYMBOL_NAME:
             raise HsaError(
                 "RL0909",
                 where=f"symbol {name!r} on {self.agent.target}",
@@ -111,6 +106,8 @@ class LoadedCode(Handle):
                 allowed="a symbol of the loaded code object",
                 do="list the kernels with `radiowave inspect`; never strip the symbol table",
             )
+        if status != Status.HSA_STATUS_SUCCESS:
+            raise hsa.refused(find, status)
         hsa.check("hsa_executable_symbol_get_info", symbol, key, byref(value))
         return value.value
 

@@ -5,6 +5,10 @@
 (a callback, bytes that the runtime points into). A `Handle` is the Python side of one entry: a context manager that
 releases it once. A handle that is dropped without `close()` keeps its resource until the runtime is closed: the
 collector frees in an order of its own, and a buffer that goes before its queue is memory freed under a running kernel.
+
+A queue is live from a submit until it is destroyed or its user has seen everything on it end (`Queue.completed`). What
+is closed meanwhile is quarantined: it is released once every queue that was live then has ceased to be, for nobody here
+knows which queue touches what. A queue that is live again later did not start on memory that was closed before.
 """
 
 from __future__ import annotations
@@ -49,9 +53,17 @@ class Resources:
         self._hsa = hsa
         self._numbers = itertools.count()
         self._open: dict[int, _Resource] = {}
+        # Live queues: the number of the resource, and one of its own for each time that it became live.
+        self._live: dict[int, int] = {}
+        self._quarantined: dict[int, frozenset[int]] = {}  # closed, and what was live then; in the order of closing
 
     def __len__(self) -> int:
         return len(self._open)
+
+    @property
+    def quarantined(self) -> int:
+        """How many of the open resources are closed and wait for live queues."""
+        return len(self._quarantined)
 
     def add(self, rank: Rank, release: str, argument: Any, keep: object = None) -> int:
         """Note a resource; its number."""
@@ -59,8 +71,41 @@ class Resources:
         self._open[number] = _Resource(rank, release, argument, keep)
         return number
 
+    def live(self, queue: int) -> None:
+        """The queue of this number is about to be submitted to."""
+        self._live.setdefault(queue, next(self._numbers))
+
+    def idle(self, queue: int) -> None:
+        """Nothing runs on the queue of this number, nor will before the next submit."""
+        self._live.pop(queue, None)
+        if self._quarantined:
+            self._end_quarantine()
+
     def release(self, number: int) -> None:
-        """Release one resource, once, whoever asks first. HsaError if the runtime refuses; then it stays listed."""
+        """Release one resource, once, whoever asks first; unless it is a queue, not before the live queues end.
+
+        HsaError if the runtime refuses; then it stays listed.
+        """
+        resource = self._open.get(number)
+        if resource is None:
+            return
+        if resource.rank is Rank.QUEUE or not self._live:
+            self._release_now(number)
+        else:
+            self._quarantined.setdefault(number, frozenset(self._live.values()))
+            self._end_quarantine()  # a queue may have ended meanwhile
+
+    def _end_quarantine(self) -> None:
+        """Release what no live queue holds. One that the runtime refuses stays listed until the runtime closes."""
+        live = set(self._live.values())
+        for number in list(self._quarantined):
+            held = self._quarantined.get(number)
+            if held is not None and held.isdisjoint(live):
+                self._quarantined.pop(number, None)
+                with contextlib.suppress(HsaError):  # whoever ended a queue did not ask for this
+                    self._release_now(number)
+
+    def _release_now(self, number: int) -> None:
         resource = self._open.pop(number, None)
         if resource is None:
             return
@@ -69,9 +114,11 @@ class Resources:
         except HsaError:
             self._open[number] = resource
             raise
+        if resource.rank is Rank.QUEUE:
+            self.idle(number)
 
     def release_all(self) -> None:
-        """Release everything, queues first, and raise the first error.
+        """Release everything, queues first and quarantined or not, and raise the first error.
 
         Once a queue refuses to end, all memory stays: whatever it runs may still write there.
         """
@@ -99,7 +146,9 @@ class Handle:
         self._numbers: list[int] = []
 
     def close(self) -> None:
-        """Release the resource. The second call does nothing, nor does one after the runtime's own end.
+        """Release the resource, or leave it in quarantine: for its user it is gone at once.
+
+        The second call does nothing, nor does one after the runtime's own end.
 
         One that fails leaves the handle open: what the runtime did not give back is there, and may be closed again.
         """
@@ -120,9 +169,10 @@ class Handle:
         with contextlib.suppress(HsaError):
             self.close()
 
-    def _own(self, rank: Rank, release: str, argument: Any, keep: object = None) -> None:
-        """`release(argument)` ends what was just made; `keep` lives until then."""
+    def _own(self, rank: Rank, release: str, argument: Any, keep: object = None) -> int:
+        """`release(argument)` ends what was just made; `keep` lives until then. The resource's number."""
         self._numbers.append(self.runtime.resources.add(rank, release, argument, keep))
+        return self._numbers[-1]
 
     def __enter__(self) -> Self:
         return self

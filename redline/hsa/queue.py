@@ -82,6 +82,7 @@ class Queue(Handle):
         self._lock = threading.Lock()
         self._failure: _Failure | None = None
         self._batches: deque[tuple[int, int, Describe]] = deque(maxlen=REMEMBERED_BATCHES)
+        self._last = -1  # index of the last packet published
         self._check_size(packets)
         mask = None if cu_mask is None else self._checked_mask(cu_mask)
         if priority not in PRIORITIES:
@@ -101,7 +102,7 @@ class Queue(Handle):
         )
         self.address = int(pointer.value or 0)
         # The runtime has the callback's address until the queue is destroyed, with or without this handle.
-        self._own(Rank.QUEUE, "hsa_queue_destroy", self.address, keep=on_error)
+        self._number = self._own(Rank.QUEUE, "hsa_queue_destroy", self.address, keep=on_error)
         public = hsa_queue_t.from_address(self.address)
         self.doorbell, self.id = int(public.doorbell_signal), int(public.id)
         words = (ctypes.c_uint32 * (int(public.size) * PACKET_WORDS)).from_address(int(public.base_address))
@@ -150,6 +151,19 @@ class Queue(Handle):
             raise self._failed(self._failure) from self._failure.cause
         if self.closed:
             raise self._refused("closed", "an open queue", "make a new queue on the agent")
+
+    def completed(self, last: int) -> None:
+        """The caller has seen packet `last` end, and all before it: none of them touches memory any more.
+
+        Where it is the last one submitted, the queue is idle. Until somebody says so, or the queue is closed, what is
+        closed on the runtime stays allocated (`handle.py`).
+        """
+        if self._lock.acquire(blocking=False):  # whoever holds it is submitting
+            try:
+                if last == self._last:
+                    self.runtime.resources.idle(self._number)
+            finally:
+                self._lock.release()
 
     @property
     def read_index(self) -> int:
@@ -220,9 +234,10 @@ class Queue(Handle):
 
     def _publish(self, batch: NDArray[np.uint32], describe: Describe | None) -> int:
         """Reserve slots that are free and fill them; the index of the last. The doorbell is not rung yet."""
+        self.runtime.resources.live(self._number)
         reserve = "hsa_queue_add_write_index_scacq_screl"
         first = int(self.runtime.hsa.call(reserve, self.address, len(batch)))
-        last = first + len(batch) - 1
+        self._last = last = first + len(batch) - 1
         if describe is not None:
             self._batches.append((first, last, describe))
         publish(self._ring, np.uint64(first), batch)
