@@ -7,7 +7,7 @@ Behind each damaged batch another queue must still work, and everything must clo
 
 from __future__ import annotations
 
-import threading
+import ctypes
 from random import Random
 from typing import Any
 
@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from redline.errors import QueueFailed, RedlineError
 from redline.hsa import Agent, Buffer, Queue, Runtime, Signal
+from redline.hsa.abi import hsa_queue_t
 from redline.hsa.publish import publish
-from redline.sim.dispatch import Dispatch, InOrder
-from redline.sim.memory import Memory
 from redline.sim.runtime import SimRuntime
 from redline_fuzz import bounded
+from redline_fuzz.no_kernels import NoKernels
 from redline_fuzz.oracles import FIVE
 
 _RING_SLOTS = 64
@@ -31,20 +31,10 @@ _NOP_STREAM = (0xFFFF1000,)
 Words = NDArray[np.uint32]
 
 
-class _NoKernels(InOrder):
-    """Accepts every dispatch and runs nothing."""
-
-    def dispatch(self, dispatch: Dispatch, memory: Memory, cancelled: threading.Event) -> None:
-        """Nothing runs."""
-
-    def close(self) -> None:
-        """Nothing is held."""
-
-
 def judge(seed: int, index: int) -> tuple[str, str]:
     """One damaged batch on a queue of its own; then a whole one on another queue."""
     random = Random(f"{seed} rings {index}")
-    sim = SimRuntime(random.choice(FIVE), _NoKernels(), patience_s=_PATIENCE_S)
+    sim = SimRuntime(random.choice(FIVE), NoKernels(), patience_s=_PATIENCE_S)
     with Runtime.of_table(sim.table) as runtime:
         agent = runtime.agents()[0]
         with agent.allocate(4096, "kernarg", executable=True) as memory, agent.signal(0) as signal:
@@ -80,9 +70,16 @@ def _half_written(random: Random, queue: Queue, packets: list[Words]) -> str:
     rung = random.choice((0, 1, 5, 2**31, 2**62, len(packets)))
     queue.runtime.hsa.call("hsa_signal_store_screlease", queue.doorbell, rung)
     if random.random() < 0.5:
-        publish(queue._ring, np.uint64(random.randrange(_RING_SLOTS)), np.vstack(packets))
+        publish(_ring(queue), np.uint64(random.randrange(_RING_SLOTS)), np.vstack(packets))
         queue.runtime.hsa.call("hsa_signal_store_screlease", queue.doorbell, random.randrange(_RING_SLOTS))
     return "rung"
+
+
+def _ring(queue: Queue) -> Words:
+    """The ring where the queue's public struct says that it is: what any process with the queue may write."""
+    public = hsa_queue_t.from_address(queue.address)
+    slots = (ctypes.c_uint32 * 16 * int(public.size)).from_address(int(public.base_address))
+    return np.ctypeslib.as_array(slots).reshape(-1)
 
 
 def _batch(queue: Queue, packets: list[Words]) -> None:

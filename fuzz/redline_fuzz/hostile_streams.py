@@ -19,7 +19,6 @@ import redline as rl
 from redline.encoders.decode import decode
 from redline.encoders.emit import apply_relocs
 from redline.encoders.lint import lint
-from redline.sim.dispatch import Dispatch, InOrder
 from redline.sim.errors import DeviceFault
 from redline.sim.families import TARGETS
 from redline.sim.memory import Memory
@@ -27,22 +26,13 @@ from redline.sim.packets import Pm4Reader
 from redline_fuzz import bounded
 from redline_fuzz.cases import Case, Node, Touch, record
 from redline_fuzz.cases import Memory as Bytes
+from redline_fuzz.no_kernels import NoKernels
 from redline_fuzz.oracles import FIVE
 
 _PATIENCE_S = 0.002
 _SPOTS = 8  # addresses that a stream may name: data, code, arguments, itself
 _SPOT_BYTES = 4096
 _WORDS = (0, 1, 2, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0xC0003F00, 0xC0023F00, 0xFFFF1000, 0x407, 0x00F00000)
-
-
-class _NoKernels(InOrder):
-    """Accepts every dispatch and runs nothing."""
-
-    def dispatch(self, dispatch: Dispatch, memory: Memory, cancelled: threading.Event) -> None:
-        """Nothing runs."""
-
-    def close(self) -> None:
-        """Nothing is held."""
 
 
 @cache
@@ -161,7 +151,7 @@ def _answered(read: Callable[[], object]) -> str:
 
 def _run(memory: Memory, target: str, place: int, words: list[int]) -> str:
     memory.store(place, np.array(words, "<u4").tobytes())
-    reader = Pm4Reader(TARGETS[target].family, memory, _NoKernels(), lambda _executed: None, _PATIENCE_S)
+    reader = Pm4Reader(TARGETS[target].family, memory, NoKernels(), lambda _executed: None, _PATIENCE_S)
     try:
         reader.run(place, len(words), threading.Event())
     except DeviceFault as fault:

@@ -153,8 +153,8 @@ def as_record(tally: Tally, failures: Sequence[Failure]) -> dict[str, Any]:
         "examples": tally.examples,
         "schedules": tally.schedules,
         "oracles": {
-            name: {"judged": tally.judged[name], "tried": tally.tried[name], "killed": tally.killed[name]}
-            for name in sorted(tally.judged)
+            name: {what: getattr(tally, what)[name] for what in ("judged", "passed_over", "tried", "killed")}
+            for name in sorted({*tally.judged, *tally.passed_over})
         },
         "failures": [{"oracle": failure.oracle, "what": failure.text} for failure in failures],
     }
