@@ -26,6 +26,7 @@ GRAPH_TARGETS = {
     "verify": "verify and the machine agree on changed fences",
     "words": "what verify_words believes of damaged words, the machine runs without a difference",
     "bounds": "drains are the edges of the longest chain",
+    "fewest": "no fewer drains, acquires or classes would do, wherever they stood",
     "round-trip": "the decoder reads the words as what was lowered",
     "lowering": "five families agree on memory and on what launches read",
     "replay": "replays back to back equal as many sequential runs, under every boundary",

@@ -29,7 +29,7 @@ from redline_fuzz.reference import HOST_READS, HOST_WRITES, Outcome, Place, init
 from redline_fuzz.schedules import Schedule
 from redline_fuzz.stage import IN_L2, KERNARG_AT
 
-MOST_POINTERS, COPIES = 3, 6
+MOST_POINTERS, COPIES = 4, 8
 _PATIENCE_S, _SECONDS = 0.05, 10.0
 
 _HEAD = """
@@ -53,7 +53,7 @@ def fits(case: Case) -> bool:
 
 @cache
 def module(target: str) -> rl.Module:
-    """Kernels k0, k1, ... of 0 to 3 pointers, without and with an i32 behind them, some of each."""
+    """Kernels k0, k1, ... of 0 to 4 pointers, without and with an i32 behind them, some of each."""
     text = _HEAD
     for index in range((MOST_POINTERS + 1) * 2 * COPIES):
         pointers, slot = index // (2 * COPIES), index // COPIES % 2

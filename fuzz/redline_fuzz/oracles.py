@@ -20,8 +20,9 @@ from redline.encoders import family_for
 from redline.encoders.decode import decode
 from redline.fences import Fence, Fences, full_fences
 from redline.plan import BOUNDARIES
-from redline_fuzz import device_stage
+from redline_fuzz import device_stage, events
 from redline_fuzz.cases import Between, Case
+from redline_fuzz.fewest import fewest
 from redline_fuzz.judging import Judged, Tally, conflicts, longest_chain, on_target
 from redline_fuzz.reference import expect
 from redline_fuzz.schedules import Schedule
@@ -185,10 +186,11 @@ def bounds(judged: Judged) -> str | None:
     if case.fences == "full":
         return None
     drains = judged.fences.drains
-    least, most = chain, chain if case.boundary == "host" else chain + 1
+    least = chain + (case.boundary == "other-queue")  # which drains at entry, whatever launches do
+    most = least + (case.boundary == "queue")
     if case.schedule == "levels" and not least <= drains <= most:
         return f"{drains} drains for a longest chain of {chain} edges"
-    if drains < least:
+    if drains < least:  # in a recorded order too
         return f"{drains} drains cannot serve a chain of {chain} edges"
     stats = judged.plan.stats()
     if stats["drains"] != drains or stats["acquires"] != judged.fences.acquires:
@@ -202,13 +204,11 @@ def round_trip(judged: Judged) -> str:
     commands = decode(program.words.tolist(), family)
     if [word for command in commands for word in command.words] != program.words.tolist():
         return "the decoded packets are not the words"
-    starts = [command.name for command in commands if command.name.startswith("DISPATCH")]
-    wanted = [
-        "DISPATCH_DIRECT" if judged.case.nodes[index].counts is None else "DISPATCH_INDIRECT"
-        for index in judged.plan.order
-    ]
-    if starts != wanted:
-        return f"decoded launches {starts}, not {wanted}"
+    for warm in (False, True) if judged.case.boundary != "host" else (False,):
+        wanted = events.wanted(judged.plan, judged.fences, warm=warm)
+        seen = events.found(program, judged.fences, warm=warm)
+        if seen != wanted:
+            return f"a {'warm' if warm else 'cold'} start decodes as {seen}, not as {wanted}"
     found = rl.verify_words(
         judged.plan, program.words, judged.case.target, ib=program.ibs[0], gfx10_wait=judged.case.gfx10_wait
     )
@@ -326,6 +326,7 @@ ORACLES: dict[str, Callable[[Judged], str | None]] = {
     "verify": verify,
     "words": words,
     "bounds": bounds,
+    "fewest": fewest,
     "round-trip": round_trip,
     "lowering": lowering,
     "replay": replays,
