@@ -14,8 +14,10 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from radiowave import ToolchainError
 from redline_fuzz import cli_ir
 from redline_fuzz.cli_ir import natural, positive
+from redline_fuzz.ir_host import HostError
 
 CLEAN, FOUND, USAGE = 0, 1, 2
 
@@ -43,6 +45,9 @@ HOSTILE_TARGETS = {
 }
 
 PROFILES = ("quick", "ci", "deep")
+
+#: What is optional, and how to get it: graphs are drawn with hypothesis, its database may be shared by redis.
+_INSTALLS = {"hypothesis": "'redline[fuzz]'", "redis": "redis"}
 _COMMANDS = ("list", "replay", "self-test", "ir", "mutate")
 
 Record = dict[str, Any]
@@ -56,16 +61,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         code: int = options.call(options)
         sys.stdout.flush()  # here, where a full disk can still be reported
-    except OSError as error:
+    except (OSError, ToolchainError, HostError) as error:
         return _complain(error)
-    except Exception as error:
-        if type(error).__name__ not in ("ToolchainError", "HostError", "MissingHypothesis"):
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing not in _INSTALLS:
             raise
-        return _complain(error)
+        return _complain(f"{missing} is not installed; do: pip install {_INSTALLS[missing]}")
     return code
 
 
-def _complain(error: Exception) -> int:
+def _complain(error: Exception | str) -> int:
     print(f"redline-fuzz: {error}", file=sys.stderr)
     return USAGE
 
@@ -205,6 +211,8 @@ def _replay(options: argparse.Namespace) -> int:
 
 
 def _self_test(options: argparse.Namespace) -> int:
+    import hypothesis  # noqa: F401  (without it every fault would crash, and count as found)
+
     from redline_fuzz import self_test
     from redline_fuzz.report import show_faults, step
 
@@ -223,7 +231,7 @@ def _self_test(options: argparse.Namespace) -> int:
         print(json.dumps(record, indent=2))
     else:
         show_faults(record)
-    return CLEAN if record["killed"] == record["total"] else FOUND
+    return CLEAN if record["killed"] == record["total"] and not record["accused"] else FOUND
 
 
 if __name__ == "__main__":

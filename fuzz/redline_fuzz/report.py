@@ -77,5 +77,7 @@ def show_faults(record: dict[str, Any]) -> None:
     for fault in record["faults"]:
         table.add_row(fault["name"], fault["file"], fault["oracle"] or "NOT FOUND", str(fault["examples"]))
     console.print(table)
+    if record["accused"]:
+        console.print(f"[bold]sound Redline is accused too[/bold]: {escape(record['accused'])}")
     for name, reason in record.get("survivors", {}).items():
         console.print(f"survives: {escape(name)}: {escape(reason or 'NO KNOWN REASON')}")

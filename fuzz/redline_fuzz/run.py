@@ -100,14 +100,22 @@ def _strategy(chunk: Chunk) -> SearchStrategy[Case]:
 
 
 def database_of(place: str) -> ExampleDatabase | None:
-    """Hypothesis's own: a directory or redis://host:port, which many machines may share; none for ""."""
+    """Hypothesis's own: a directory or redis://host:port, which many machines may share; none for "".
+
+    Raises OSError for a server that does not answer, ModuleNotFoundError without the `redis` package.
+    """
     if not place:
         return None
     if place.startswith("redis://"):
         from hypothesis.extra.redis import RedisExampleDatabase
-        from redis import Redis  # the user's to install: only who shares a database over the net needs it
+        from redis import Redis, RedisError  # the user's to install: only who shares a database over the net needs it
 
-        return RedisExampleDatabase(Redis.from_url(place))
+        try:
+            shared = Redis.from_url(place)
+            shared.ping()  # hypothesis would ask in the middle of an example
+        except (RedisError, ValueError) as error:
+            raise OSError(f"database {place}: {error}") from error
+        return RedisExampleDatabase(shared)
     return DirectoryBasedExampleDatabase(place)
 
 
