@@ -24,11 +24,15 @@ LEAST_SCHEDULES = 64
 
 @dataclass
 class Tally:
-    """What was done: examples, schedules, and of each oracle how often it judged, mutants it tried and noticed."""
+    """What was done: examples, schedules, and of each oracle how often it judged, mutants it tried and noticed.
+
+    `passed_over`: cases that the oracle was given and could not judge.
+    """
 
     examples: int = 0
     schedules: int = 0
     judged: Counter[str] = field(default_factory=Counter)
+    passed_over: Counter[str] = field(default_factory=Counter)
     tried: Counter[str] = field(default_factory=Counter)
     killed: Counter[str] = field(default_factory=Counter)
 
@@ -36,8 +40,8 @@ class Tally:
         """Sum up what another process did."""
         self.examples += other.examples
         self.schedules += other.schedules
-        for mine, theirs in ((self.judged, other.judged), (self.tried, other.tried), (self.killed, other.killed)):
-            mine.update(theirs)
+        for name in ("judged", "passed_over", "tried", "killed"):
+            getattr(self, name).update(getattr(other, name))
 
 
 class Judged:

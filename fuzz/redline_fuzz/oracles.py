@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The oracles: each takes a judged case and says "" or what is wrong with Redline.
+"""The oracles: each takes a judged case and says "", what is wrong with Redline, or None where it cannot judge.
 
 Safe, minimal and verify compare runs of the hostile machine with the sequential reference; bounds counts drains
 against a longest path of its own; round trip, lowering and replay ask the encoder, five families and every boundary;
@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from itertools import combinations
-from math import comb
 from random import Random
 
 import numpy as np
@@ -22,8 +20,9 @@ from redline.encoders import family_for
 from redline.encoders.decode import decode
 from redline.fences import Fence, Fences
 from redline.plan import BOUNDARIES
-from redline_fuzz import device_stage
+from redline_fuzz import device_stage, events
 from redline_fuzz.cases import Between, Case, working
+from redline_fuzz.fewest import fewest
 from redline_fuzz.forms import forms
 from redline_fuzz.judging import Judged, Tally, longest_chain, on_target
 from redline_fuzz.refusals import errors
@@ -50,19 +49,12 @@ def judge(case: Case, names: tuple[str, ...], tally: Tally) -> Failure | None:
     judged = Judged(case, tally)
     tally.examples += 1
     for name in names:
-        if _applies(name, case):
-            tally.judged[name] += 1
+        if (case.order == "explicit") == (name == "errors"):
             text = ORACLES[name](judged)
+            (tally.passed_over if text is None else tally.judged)[name] += 1
             if text:
                 return Failure(name, text, case)
     return None
-
-
-def _applies(name: str, case: Case) -> bool:
-    """Errors are explicit graphs'; the device runs what a compiled kernel can stand for."""
-    if (case.order == "explicit") != (name == "errors"):
-        return False
-    return name != "device" or device_stage.fits(case)
 
 
 def safe(judged: Judged) -> str:
@@ -70,10 +62,12 @@ def safe(judged: Judged) -> str:
     return judged.difference(judged.fences)
 
 
-def minimal(judged: Judged) -> str:
+def minimal(judged: Judged) -> str | None:
     """Without any one drain or class, some schedule differs; fences that a named rule keeps are excused."""
+    if judged.case.fences == "full":
+        return _wider(judged) or None
     wider = _wider(judged)
-    if wider or judged.case.fences == "full":
+    if wider:
         return wider
     batch = judged.with_between(_batch(judged.case))
     for fewer, what in weaker(judged.fences):
@@ -195,46 +189,21 @@ def _damaged(program: rl.Program) -> Iterator[tuple[NDArray[np.uint32], str]]:
             yield changed, f"{command.name} at dword {at} left out"
 
 
-def bounds(judged: Judged) -> str:
+def bounds(judged: Judged) -> str | None:
     """Drains between launches are the longest chain's edges, which no order beats; entry and exit count apart."""
     case, chain = judged.case, longest_chain(judged.case)
     if case.fences == "full":
-        return ""
+        return None
     drains = judged.fences.drains
-    least, most = chain, chain if case.boundary == "host" else chain + 1
+    least = chain + (case.boundary == "other-queue")  # which drains at entry, whatever launches do
+    most = least + (case.boundary == "queue")
     if case.schedule == "levels" and not least <= drains <= most:
         return f"{drains} drains for a longest chain of {chain} edges"
-    if drains < least:
+    if drains < least:  # in a recorded order too
         return f"{drains} drains cannot serve a chain of {chain} edges"
-    if fewer := _fewer_acquires(judged):
-        return fewer
     stats = judged.plan.stats()
     if stats["drains"] != drains or stats["acquires"] != judged.fences.acquires:
         return f"stats() counts {stats['drains']} drains and {stats['acquires']} acquires, the fences {judged.fences}"
-    return ""
-
-
-#: Sets of places that are tried for fewer acquire packets; more would take long.
-_MOST_SETS = 40
-
-
-def _fewer_acquires(judged: Judged) -> str:
-    """No smaller set of places serves: every class at each of one place fewer, and `verify` must refuse."""
-    inner = judged.fences.inner
-    places = [fence.at for fence in inner]
-    kept = {fence.at for fence in inner if fence.rule}
-    free = [at for at in places if at not in kept]
-    count = sum(bool(fence.acquire) and fence.at not in kept for fence in inner) - 1
-    if count < 0 or comb(len(free), count) > _MOST_SETS:
-        return ""
-    for chosen in map(set, combinations(free, count)):
-        fences = [
-            fence if fence.at in kept else replace(fence, acquire=("K", "V", "P") if fence.at in chosen else ())
-            for fence in inner
-            if fence.drain or fence.at in chosen or fence.at in kept
-        ]
-        if not rl.verify(judged.plan, Fences(fences)):
-            return f"{judged.fences.acquires} acquires, but those before {sorted(chosen | kept)} are enough"
     return ""
 
 
@@ -244,13 +213,11 @@ def round_trip(judged: Judged) -> str:
     commands = decode(program.words.tolist(), family)
     if [word for command in commands for word in command.words] != program.words.tolist():
         return "the decoded packets are not the words"
-    starts = [command.name for command in commands if command.name.startswith("DISPATCH")]
-    wanted = [
-        "DISPATCH_DIRECT" if judged.case.nodes[index].counts is None else "DISPATCH_INDIRECT"
-        for index in judged.plan.order
-    ]
-    if starts != wanted:
-        return f"decoded launches {starts}, not {wanted}"
+    for warm in (False, True) if judged.case.boundary != "host" else (False,):
+        wanted = events.wanted(judged.plan, judged.fences, warm=warm)
+        seen = events.found(program, judged.fences, warm=warm)
+        if seen != wanted:
+            return f"a {'warm' if warm else 'cold'} start decodes as {seen}, not as {wanted}"
     found = rl.verify_words(
         judged.plan, program.words, judged.case.target, ib=program.ibs[0], gfx10_wait=judged.case.gfx10_wait
     )
@@ -299,8 +266,10 @@ def _few(judged: Judged) -> str:
     return ""
 
 
-def device(judged: Judged) -> str:
+def device(judged: Judged) -> str | None:
     """The same through `Device` and `Replay`: patch, bind, host access, and their choice of cold and warm."""
+    if not device_stage.fits(judged.case):
+        return None
     stage = device_stage.DeviceStage(judged.case)
     for schedule in _FEW[:2]:
         judged.tally.schedules += 1
@@ -310,12 +279,13 @@ def device(judged: Judged) -> str:
     return ""
 
 
-ORACLES: dict[str, Callable[[Judged], str]] = {
+ORACLES: dict[str, Callable[[Judged], str | None]] = {
     "safe": safe,
     "minimal": minimal,
     "verify": verify,
     "words": words,
     "bounds": bounds,
+    "fewest": fewest,
     "round-trip": round_trip,
     "lowering": lowering,
     "replay": replays,

@@ -48,13 +48,14 @@ def show(record: dict[str, Any]) -> None:
     """The table of a run, and each finding with the program that shows it."""
     console = Console(soft_wrap=True)
     table = Table(title=f"redline-fuzz --profile {record['profile']} --seed {record['seed']}")
-    for column, right in (("target", False), ("judged", True), ("mutants tried", True), ("noticed", True)):
-        table.add_column(column, justify="right" if right else "left")
+    table.add_column("target")
+    for column in ("judged", "passed over", "mutants tried", "noticed"):
+        table.add_column(column, justify="right")
     for name, row in record.get("oracles", {}).items():
         counts = (row["tried"], row["killed"]) if row["tried"] else ("", "")
-        table.add_row(name, str(row["judged"]), *map(str, counts))
+        table.add_row(name, str(row["judged"]), str(row["passed_over"] or ""), *map(str, counts))
     for name, row in record["hostile"].items():
-        table.add_row(name, str(row["cases"]), "", "")
+        table.add_row(name, str(row["cases"]), "", "", "")
     console.print(table)
     if "examples" in record:
         console.print(f"{record['examples']} examples, {record['schedules']} schedules")
@@ -76,5 +77,7 @@ def show_faults(record: dict[str, Any]) -> None:
     for fault in record["faults"]:
         table.add_row(fault["name"], fault["file"], fault["oracle"] or "NOT FOUND", str(fault["examples"]))
     console.print(table)
+    if record["accused"]:
+        console.print(f"[bold]sound Redline is accused too[/bold]: {escape(record['accused'])}")
     for name, reason in record.get("survivors", {}).items():
         console.print(f"survives: {escape(name)}: {escape(reason or 'NO KNOWN REASON')}")

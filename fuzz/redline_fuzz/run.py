@@ -101,14 +101,22 @@ def _strategy(chunk: Chunk) -> SearchStrategy[Case]:
 
 
 def database_of(place: str) -> ExampleDatabase | None:
-    """Hypothesis's own: a directory or redis://host:port, which many machines may share; none for ""."""
+    """Hypothesis's own: a directory or redis://host:port, which many machines may share; none for "".
+
+    Raises OSError for a server that does not answer, ModuleNotFoundError without the `redis` package.
+    """
     if not place:
         return None
     if place.startswith("redis://"):
         from hypothesis.extra.redis import RedisExampleDatabase
-        from redis import Redis  # the user's to install: only who shares a database over the net needs it
+        from redis import Redis, RedisError  # the user's to install: only who shares a database over the net needs it
 
-        return RedisExampleDatabase(Redis.from_url(place))
+        try:
+            shared = Redis.from_url(place)
+            shared.ping()  # hypothesis would ask in the middle of an example
+        except (RedisError, ValueError) as error:
+            raise OSError(f"database {place}: {error}") from error
+        return RedisExampleDatabase(shared)
     return DirectoryBasedExampleDatabase(place)
 
 
@@ -154,8 +162,8 @@ def as_record(tally: Tally, failures: Sequence[Failure]) -> dict[str, Any]:
         "examples": tally.examples,
         "schedules": tally.schedules,
         "oracles": {
-            name: {"judged": tally.judged[name], "tried": tally.tried[name], "killed": tally.killed[name]}
-            for name in sorted(tally.judged)
+            name: {what: getattr(tally, what)[name] for what in ("judged", "passed_over", "tried", "killed")}
+            for name in sorted({*tally.judged, *tally.passed_over})
         },
         "failures": [{"oracle": failure.oracle, "what": failure.text} for failure in failures],
     }

@@ -18,6 +18,9 @@ from redline_fuzz.planting import Fault, Search, search
 #: The most examples that a fault may take.
 MOST_EXAMPLES = 600
 
+#: Examples of sound Redline, in the same kind of process: where it is accused too, no fault was found by its fault.
+SOUND_EXAMPLES = 20
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 #: Imported once in the process that all others are forked from; nothing of ours may be among them.
@@ -37,11 +40,15 @@ def run(
     known = {fault.name: fault for fault in FAULTS} | generic
     chosen = [known[name] for name in names] if names else list(known.values())
     found: dict[str, Search] = {}
+    accused = ""
     for one in _searched(chosen, seed, examples or MOST_EXAMPLES, workers):
+        if one.name not in known:
+            accused = f"{one.oracle}: {one.what}" if one.oracle else ""
+            continue
         found[one.name] = one
         if progress is not None:
             progress(f"{len(found)}/{len(chosen)} {one.name}: {one.oracle or 'NOT FOUND'}, {one.examples} examples")
-    return _record(chosen, found, generic, seed, examples or MOST_EXAMPLES)
+    return _record(chosen, found, generic, seed, examples or MOST_EXAMPLES) | {"accused": accused}
 
 
 def _generic() -> list[Fault]:
@@ -50,16 +57,17 @@ def _generic() -> list[Fault]:
 
 
 def _searched(faults: Sequence[Fault], seed: int, examples: int, workers: int) -> Iterator[Search]:
-    """Each in a fresh process, forked from one that has the libraries and nothing of ours."""
+    """Each in a fresh process, forked from one that has the libraries and nothing of ours; first without a fault."""
     context = get_context("forkserver")
     context.set_forkserver_preload(_PRELOADED)
     # Not ProcessPoolExecutor(max_tasks_per_child=1), which may stop for ever (CPython issue 115634).
     with _interpreted(), context.Pool(workers, maxtasksperchild=1) as pool:
-        work = [(fault, seed, examples) for fault in faults]
+        work: list[tuple[Fault | None, int, int]] = [(None, seed, SOUND_EXAMPLES)]
+        work += [(fault, seed, examples) for fault in faults]
         yield from pool.imap_unordered(_search, work)
 
 
-def _search(work: tuple[Fault, int, int]) -> Search:
+def _search(work: tuple[Fault | None, int, int]) -> Search:
     return search(*work)
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -127,6 +128,39 @@ def test_options_are_checked(given: list[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         cli.main(given)
     assert ended.value.code == 2
+
+
+_WITHOUT_HYPOTHESIS = """
+import sys
+sys.modules["hypothesis"] = None
+from redline_fuzz import cli
+sys.exit(cli.main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("given", [["safe", "--workers", "1"], ["list"], ["self-test", "WAR wait skipped"]])
+def test_without_the_extra_the_answer_is_how_to_install_it(given: list[str]) -> None:
+    """Exit status 2, not 1: nothing was found. Nor is a fault found because its process cannot import anything."""
+    done = subprocess.run([sys.executable, "-c", _WITHOUT_HYPOTHESIS, *given], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (cli.USAGE, "")
+    assert done.stderr == "redline-fuzz: hypothesis is not installed; do: pip install 'redline[fuzz]'\n"
+
+
+def test_what_an_oracle_passes_over_is_counted(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not among what it judged, in the record and in the table."""
+    monkeypatch.setitem(ORACLES, "bounds", lambda judged: None if judged.case.boundary == "host" else "")
+    given = ["bounds", "--examples", "30", "--workers", "1"]
+    assert cli.main([*given, "--json"]) == cli.CLEAN
+    row = _record(capsys)["oracles"]["bounds"]
+    assert row["judged"] + row["passed_over"] == 30
+    assert row["judged"] > 0
+    assert row["passed_over"] > 0
+    assert cli.main(given) == cli.CLEAN
+    printed = capsys.readouterr().out
+    assert "passed over" in printed
+    assert re.search(rf"bounds\W+{row['judged']}\W+{row['passed_over']}\b", printed)
 
 
 def test_list_names_everything(capsys: pytest.CaptureFixture[str]) -> None:

@@ -225,5 +225,5 @@ def test_no_oracle_finds_anything_in_a_sound_case(name: str) -> None:
     order = "explicit" if name == "errors" else "record"
     chained = (nodes[0], Node(nodes[1].touches, after=(0,)))
     case = Case((Memory(role="inout"), Memory()), chained, order=order, between=(Between(patch=True),))
-    judge: Callable[[Judged], str] = ORACLES[name]
+    judge: Callable[[Judged], str | None] = ORACLES[name]
     assert judge(Judged(case, Tally())) == ""

@@ -40,6 +40,7 @@ def test_a_slice_of_the_table_is_found() -> None:
     assert (record["killed"], record["total"]) == (len(SLICE), len(SLICE)), record["faults"]
     assert record["planted"] == len(SLICE) - 1
     assert record["survivors"] == {}
+    assert record["accused"] == ""
 
 
 def test_every_fault_stands_where_the_table_says() -> None:
