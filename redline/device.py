@@ -97,7 +97,7 @@ class DeviceBuffer:
             return self._memory.read(dtype, offset, items)
 
     def close(self) -> None:
-        """Free the memory.
+        """Free the memory: at once, or when everything that is in flight on the device now has been seen to end.
 
         Raises ReplayBusy while an open replay uses it, HsaError when the runtime does not take it.
         """

@@ -274,8 +274,8 @@ class Replay:
         """Free everything. A replay in flight is cancelled; a thread that waits for it gets QueueFailed first.
 
         When a queue cannot be destroyed, no memory is freed and the replay stays in flight: the device may use it.
-        Raises HsaError then, and for anything else that the runtime does not give back; ReplayBusy in a signal handler
-        that interrupted the replay's own submit or wait.
+        Raises HsaError then, and for anything else that the runtime does not give back, which stays with the device
+        until that is closed; ReplayBusy in a signal handler that interrupted the replay's own submit or wait.
         """
         if not self._flight.closed:
             self._ending.stop("closed")

@@ -20,6 +20,7 @@ from redline.hsa.abi import Status
 from redline.sim.dispatch import Dispatch
 from tests.devices import Memories, module
 from tests.faulty import Faulty, write_far_outside
+from tests.sim.streams import ib_packet, launch
 from tests.test_replay_forms import FORMS
 
 LANES = 3
@@ -150,7 +151,7 @@ def _expected(form: str, round_: int, launch: int) -> tuple[int, str]:
 def test_a_signal_that_never_fires_ends_in_a_timeout_and_cancel_works(
     form: str, lost: str, faulty: tuple[Faulty, rl.Device], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Case 25, case 44, case 61: work that the device never heard of, and work that it never reports."""
+    """Case 25, case 44: work that the device never heard of, and work that it never reports."""
     made, device = faulty
     opened = _Opened(device, form)
     with opened as replay, monkeypatch.context() as patch:
@@ -268,6 +269,33 @@ def test_a_packet_that_turns_invalid_is_waited_for_no_longer_than_asked(
         with pytest.raises(rl.ReplayTimeout, match="RL1101"):
             replay.wait(timeout=0.1)
     _works(device, form)
+
+
+@pytest.mark.parametrize(("faulting", "sound"), [("low", "high"), ("high", "low")])
+def test_a_fault_on_a_queue_of_one_priority_leaves_the_other_alone(
+    faulting: str, sound: str, faulty: tuple[Faulty, rl.Device]
+) -> None:
+    """Case 45: the wait for the one ends with its error, the wait for the other with its work."""
+    made, device = faulty
+    agent = device.agent
+    made.backend.act = lambda dispatch: write_far_outside(dispatch) if dispatch.dims[0] == 5 else None
+    with (
+        agent.allocate(4096, "kernarg", executable=True) as bad,
+        agent.allocate(4096, "kernarg", executable=True) as good,
+        agent.signal(1) as never,
+        agent.signal(3) as done,
+        agent.queue(priority=faulting) as stopped,
+        agent.queue(priority=sound) as going,
+    ):
+        for memory, groups in ((bad, 5), (good, 4)):
+            memory.write(np.array(launch(groups=groups), np.uint32))
+        going.submit(ib_packet(good.address, len(launch()), done.handle))
+        stopped.submit(ib_packet(bad.address, len(launch()), never.handle))
+        with pytest.raises(rl.QueueFailed, match="MEMORY_APERTURE_VIOLATION"):
+            never.wait_below(1, 60, poll=stopped.check)
+        for _ in range(2):
+            going.submit(ib_packet(good.address, len(launch()), done.handle))
+        done.wait_below(1, 60, poll=going.check)
 
 
 def test_a_full_ring_refuses_a_batch_whole_and_takes_it_later(faulty: tuple[Faulty, rl.Device]) -> None:

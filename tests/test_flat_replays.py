@@ -14,7 +14,7 @@ from tests.test_replay_forms import FORMS
 
 @pytest.mark.parametrize("form", FORMS)
 def test_replays_are_flat_in_memory_signals_and_handles(form: str) -> None:
-    """Case 28, case 41: 2,000 replays over all forms; `tests/prove.py` runs 10^5."""
+    """Case 28, case 41, case 61: 2,000 replays over all forms; `tests/prove.py` runs 10^5."""
     assert flat_replays.flat_replays(form, 400) == []
 
 

@@ -102,8 +102,10 @@ class Resources:
             held = self._quarantined.get(number)
             if held is not None and held.isdisjoint(live):
                 self._quarantined.pop(number, None)
-                with contextlib.suppress(HsaError):  # whoever ended a queue did not ask for this
+                try:
                     self._release_now(number)
+                except HsaError:  # whoever ended a queue did not ask for this
+                    continue
 
     def _release_now(self, number: int) -> None:
         resource = self._open.pop(number, None)
