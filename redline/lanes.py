@@ -133,7 +133,7 @@ def chains(plan: Plan, queues: Queues) -> Lanes:
 
 def phases(plan: Plan, queues: Queues) -> tuple[Lanes, ...]:
     """Levels of the plan, the launches of each dealt to lanes in turn; levels of one launch in a row are one phase on
-    the first lane. A lane of a phase may be empty.
+    the first lane, also where each launch was given one. A lane of a phase may be empty, no lane of all phases is.
 
     Raises RecordError for another number than "auto" or 1 to MOST_QUEUES.
     """
@@ -150,7 +150,8 @@ def phases(plan: Plan, queues: Queues) -> tuple[Lanes, ...]:
         narrow = len(level) == 1
         for at, launch in enumerate(level):
             made[-1][0 if narrow else listed[launch] if listed else at % most].append(launch)
-    return tuple(tuple(map(tuple, phase)) for phase in made)
+    used = [lane for lane in range(most) if any(phase[lane] for phase in made)]
+    return tuple(tuple(tuple(phase[lane]) for lane in used) for phase in made)
 
 
 def _number(plan: Plan, queues: int | str, most: int) -> int:

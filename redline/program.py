@@ -292,8 +292,8 @@ def _phase_stream(
         stream.acquire(own.acquire)
     stream.marks += [len(stream.rows)] * 2
     stream.launches(launches, own.inner)
-    stream.marks.append(len(stream.rows))
     stream.drain()
+    stream.marks.append(len(stream.rows))  # only the release may be left out: other lanes wait for the drain
     if ends:
         stream.release_system()
     return stream

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import redline as rl
+from redline.encoders import family_for
+from redline.encoders.decode import decode
 from redline.hsa.lib import Hsa
 from tests.devices import buffers, device_memory, module, spin, two_launches
 
@@ -169,6 +171,32 @@ def test_without_a_release_the_host_must_not_look(device: rl.Device) -> None:
         with pytest.raises(rl.NotRecorded, match="RL1205"):
             replay.submit(release=False)
         replay.run()
+
+
+@pytest.mark.parametrize("target", ["gfx1010", "gfx1201"])
+def test_phases_drain_without_a_release_too(target: str) -> None:
+    """submit(release=False) leaves the release out, not what other lanes and the next replay wait for."""
+    program = mixed(target).compile(boundary="queue", **FORMS["phases"]).program
+    drain = "WAIT_REG_MEM" if target == "gfx1010" else "EVENT_WRITE"
+    for row in program.ibs:
+        stream = program.words[row["cold"] : row["end"]].tolist()
+        assert [command.name for command in decode(stream, family_for(target))][-1] == drain
+
+
+@pytest.mark.parametrize("lanes", [[1, 1], [5, 0], [63, 63]])
+@pytest.mark.parametrize("form", ["lanes", "phases", "aql"])
+def test_lanes_of_any_number_run(form: str, lanes: list[int], device: rl.Device) -> None:
+    """Queues that no launch was given are not made."""
+    graph = rl.Graph()
+    x = graph.buffer("x", 256, role="in")
+    ends = [graph.buffer(f"out{at}", 256, role="out") for at in range(2)]
+    for end in ends:
+        graph.launch(module("copy")["copy"], grid=1, block=256, args=[rl.write(end), rl.read(x), 64])
+    memory = buffers(device, graph)
+    with device.instantiate(graph.compile(**{**FORMS[form], "queues": lanes}), memory) as replay:
+        replay.run()
+        replay.run()
+    assert all(np.array_equal(memory[end.name].read("f4"), np.arange(64)) for end in ends)
 
 
 def test_conflicting_launches_do_not_part_without_waits() -> None:
