@@ -26,7 +26,7 @@ from .errors import EncodeError, RecordError
 from .fences import Fences, derive
 from .kernarg import Slot
 from .kernel import Kernel
-from .lanes import Lanes, Queues, chains, independent, phases
+from .lanes import MOST_LANES, MOST_QUEUES, Lanes, Queues, asked, chains, independent, phases
 from .lowering import KernargImage, Numbers, Stream, Words
 from .packets import FINAL, IB, SLOT, Packets, aql_packets
 from .phases import PhaseFences, derive_phases
@@ -43,11 +43,11 @@ PATCH_POINT: Final = np.dtype([("slot", "<u4"), ("offset", "<u4"), ("size", "<u4
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How a plan was lowered: the options of `lower`."""
+    """How a plan was lowered: the options of `lower`, "auto" as the number that it stood for."""
 
     gfx10_wait: str = "fence"
     elide: bool = True
-    queues: int | str | tuple[int, ...] = 1
+    queues: int | tuple[int, ...] = 1
     phased: bool = False
     form: str = "pm4"
 
@@ -170,9 +170,9 @@ def lower(
     HazardError as `derive` does.
     """
     _check_fences(plan, fences)
-    kept = queues if isinstance(queues, int | str) else tuple(queues)
-    options = Options(gfx10_wait, elide, kept, phased, form)
+    options = Options(gfx10_wait, elide, 1, phased, form)
     _check_options(options)
+    options = replace(options, queues=asked(plan, queues, MOST_LANES if form == "aql" else MOST_QUEUES))
     if plan.fence_mode == "full":
         options = replace(options, queues=1, phased=False)  # what is fenced from everything has no lanes
     if form == "aql":
@@ -187,9 +187,9 @@ def lower(
 
 
 def _check_options(options: Options) -> None:
-    known = {"gfx10_wait": GFX10_WAITS, "form": FORMS, "phased": (False, True)}
+    known = {"gfx10_wait": GFX10_WAITS, "elide": (False, True), "form": FORMS, "phased": (False, True)}
     for name, allowed in known.items():
-        if getattr(options, name) not in allowed:
+        if not isinstance(getattr(options, name), type(allowed[0])) or getattr(options, name) not in allowed:
             raise RecordError(
                 "RL0132",
                 where=f"{name}=",

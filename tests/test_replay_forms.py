@@ -204,13 +204,30 @@ def test_conflicting_launches_do_not_part_without_waits() -> None:
     plan = two_launches().compile()
     with pytest.raises(rl.RecordError, match=r"RL0146 queues=: #0 saxpy on lane 0, #1 copy on lane 1"):
         rl.lower(plan, plan.fences, queues=[0, 1, 0])
-    for queues in (0, 5, True, "many", [0, 1], [0, -1, 0], [0, 99, 0], ["a", "b", "c"]):
-        with pytest.raises(rl.RecordError, match="RL0132 queues="):
-            rl.lower(plan, plan.fences, queues=queues)  # type: ignore[arg-type]
     with pytest.raises(rl.RecordError, match="RL0132 phased=True with form='aql'"):
         rl.lower(plan, plan.fences, phased=True, form="aql")
     with pytest.raises(rl.EncodeError, match="RL0522"):
         rl.lower(plan, rl.Fences(), form="aql")
+
+
+@pytest.mark.parametrize("fences", ["minimal", "full"])
+@pytest.mark.parametrize("options", [{}, {"phased": True}, {"form": "aql"}])
+def test_what_is_no_number_of_queues_is_refused(options: dict[str, Any], fences: str) -> None:
+    """Whatever the form, and where one lane is taken anyway; NumPy's ints are ints."""
+    graph = two_launches()
+    for queues in (0, 65, True, "many", None, 1.5, [], [0, 1], [0, -1, 0], [0, 99, 0], ["a", "b", "c"], np.zeros(())):
+        with pytest.raises(rl.RecordError, match="RL0132 queues="):
+            graph.compile(queues=queues, fences=fences, **options)  # type: ignore[arg-type]
+    for good in (np.int64(2), np.zeros(3, np.int64), iter([0, 0, 0])):
+        assert graph.compile(queues=good, fences=fences, **options).program.lanes == 1  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("option", ["elide", "phased", "form", "gfx10_wait"])
+def test_options_are_what_they_say(option: str) -> None:
+    """Nothing is taken for True that is not, nor compared that cannot be."""
+    for value in (None, 1, "no", np.array([1, 2])):
+        with pytest.raises(rl.RecordError, match=rf"RL0132 {option}="):
+            two_launches().compile(**{option: value})  # type: ignore[arg-type]
 
 
 def test_a_cut_stream_runs_as_one(monkeypatch: pytest.MonkeyPatch, device: rl.Device) -> None:
