@@ -160,7 +160,8 @@ def lower(
     elide: leave out SET_SH_REG of what already stands.
     queues: how many queues a replay may use (1 to 4; AQL to 64), "auto" for what is known to work on the target, or a
     lane for each launch as recorded. Only as many are used as there is work for that can run at a time.
-    phased: split every level over the queues; each phase waits for all of the one before.
+    phased: split every level over the queues; each phase waits for all of the one before. Levels of one launch stay on
+    the first queue, whatever lane they were given.
     form: "pm4" for indirect buffers, "aql" for one packet per launch. Phases and AQL packets always start cold.
     A plan with fences="full" has one lane.
     Lanes have fences of their own, derived here: `fences` must then be those that `derive` gives for the plan.
