@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
 from . import hsa
@@ -65,9 +65,28 @@ class Ending:
         try:
             self._check_queues()
         except QueueFailed as error:
-            self._flight.fail(error)
+            self._fail(error)
         except HsaError:  # closed, which is no failure of the device's
             return
+
+    def _fail(self, cause: QueueFailed) -> None:
+        """The device stopped a queue. Others run on, or wait for it: they end before the memory counts as idle.
+
+        Where one cannot be destroyed the replay stays in flight until `stop` succeeds.
+        """
+        if len(self._queues) == 1:
+            self._flight.fail(cause)
+            return
+        self._flight.stop(cause)
+        with suppress(HsaError):
+            self._close_queues()
+            self._flight.stopped()
+
+    def _close_queues(self) -> None:
+        """One that cannot be destroyed keeps no other running."""
+        with ExitStack() as all_of_them:
+            for queue in self._queues:
+                all_of_them.callback(queue.close)
 
     def stop(self, how: str) -> None:
         """Destroy the queues, having said so first: nothing is submitted any more, and every wait ends.
@@ -85,16 +104,14 @@ class Ending:
             )
         self.note_failure()  # the first cause is the one to keep
         self._flight.stop(self._stopped(how))
-        with ExitStack() as all_of_them:  # one that cannot be destroyed keeps no other running
-            for queue in self._queues:
-                all_of_them.callback(queue.close)
+        self._close_queues()
         self._flight.stopped()
 
     def _wait_for(self, ticket: int, timeout: float) -> None:
         try:
             self._signal.wait_below(1, timeout, poll=self._check_alive)
         except QueueFailed as error:
-            self._flight.fail(error)
+            self._fail(error)
             raise
         except ReplayTimeout as error:
             raise self._late(ticket, timeout) from error

@@ -72,7 +72,7 @@ def verify_words(
             do="record the plan with kernels of that target",
         )
     cold, warm, end, end_release = _entries(listed, ib)
-    reader = _Reader(plan, gfx10_wait)
+    reader = WordReader(plan, gfx10_wait)
     row = (*starts(plan), False)  # behind the last one the host reads
     steps = [Step("host writes")]
     for replay, start in enumerate(row[:-1]):
@@ -117,7 +117,7 @@ def _entries(words: Sequence[int], ib: Sequence[int] | None) -> Entries:
     return cold, warm, end, end_release
 
 
-class _Reader:
+class WordReader:
     """Turns packets into steps, and reports what belongs to no such plan."""
 
     def __init__(self, plan: Plan, gfx10_wait: str) -> None:

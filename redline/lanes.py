@@ -7,7 +7,9 @@ Launches that no conflict and no `after=` joins need not know of one another. De
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import reprlib
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from operator import index
 from typing import TYPE_CHECKING, Final
 
@@ -36,6 +38,38 @@ Queues = int | str | Sequence[int]
 def queue_cap(target: str) -> int:
     """How many queues "auto" takes at most on this target."""
     return next((cap for name, cap in _AUTO.items() if target.startswith(name)), 1)
+
+
+def asked(plan: Plan, queues: Queues, most: int) -> int | tuple[int, ...]:
+    """`queues=` as a number of queues, or as a lane for each launch, by recorded index.
+
+    Raises RecordError for another number than "auto" or 1 to `most`, and for a list that is no lane for each launch.
+    """
+    if isinstance(queues, str) and queues == "auto":
+        return queue_cap(plan.target)
+    number, lanes = _ints(queues)
+    if number is not None and 1 <= number <= most:
+        return number
+    if lanes is not None and len(lanes) == len(plan.launches) and min(lanes) >= 0 and max(lanes) < MOST_LANES:
+        return lanes
+    raise RecordError(
+        "RL0132",
+        where="queues=",
+        seen=reprlib.repr(queues),
+        allowed=f'"auto", 1 to {most}, or {len(plan.launches)} numbers from 0 to {MOST_LANES - 1}, one for each launch',
+        do="give how many queues a replay may use, or a lane for each launch as recorded",
+    )
+
+
+def _ints(given: object) -> tuple[int | None, tuple[int, ...] | None]:
+    """What was given as an int, or as a row of them."""
+    if not isinstance(given, bool) and hasattr(given, "__index__"):
+        with suppress(TypeError):  # an array of NumPy's is one only without dimensions
+            return index(given), None
+    if isinstance(given, Iterable):
+        with suppress(TypeError):
+            return None, tuple(map(index, given))
+    return None, None
 
 
 def components(plan: Plan) -> NDArray[np.int64]:
@@ -92,16 +126,15 @@ class _Sets:
 def independent(plan: Plan, queues: Queues) -> Lanes:
     """Lanes that share nothing: whole components, the largest first, each to the lane with the fewest launches.
 
-    Never more lanes than components. Raises RecordError for another number than "auto" or 1 to MOST_QUEUES, and for a
-    list of lanes that puts conflicting launches on two of them.
+    Never more lanes than components. Raises RecordError as `asked` does with MOST_QUEUES, and for a list of lanes that
+    puts conflicting launches on two of them.
     """
-    found = components(plan)
-    if not isinstance(queues, int | str):
-        chosen = _listed(plan, queues)
+    found, chosen = components(plan), asked(plan, queues, MOST_QUEUES)
+    if isinstance(chosen, tuple):
         _check_apart(plan, found, chosen)
         return _gathered(plan, chosen)
     names, sizes = np.unique(found, return_counts=True)
-    most = min(_number(plan, queues, MOST_QUEUES), len(names))
+    most = min(chosen, len(names))
     load, lane_of = [0] * most, {}
     for at in np.lexsort((names, -sizes)).tolist():
         lane = load.index(min(load))
@@ -114,11 +147,12 @@ def chains(plan: Plan, queues: Queues) -> Lanes:
     """Lanes for packets that may wait for one another: a launch goes behind one that it must wait for anyway, if that
     one is the last of its lane, else to the lane with the fewest launches.
 
-    Raises RecordError for another number than "auto" or 1 to MOST_LANES.
+    Raises RecordError as `asked` does with MOST_LANES.
     """
-    if not isinstance(queues, int | str):
-        return _gathered(plan, _listed(plan, queues))
-    most = min(_number(plan, queues, MOST_LANES), len(plan.order))
+    chosen = asked(plan, queues, MOST_LANES)
+    if isinstance(chosen, tuple):
+        return _gathered(plan, chosen)
+    most = min(chosen, len(plan.order))
     before: dict[int, list[int]] = {}
     for first, second in plan.edges:
         before.setdefault(second, []).append(first)
@@ -133,12 +167,12 @@ def chains(plan: Plan, queues: Queues) -> Lanes:
 
 def phases(plan: Plan, queues: Queues) -> tuple[Lanes, ...]:
     """Levels of the plan, the launches of each dealt to lanes in turn; levels of one launch in a row are one phase on
-    the first lane. A lane of a phase may be empty.
+    the first lane, also where each launch was given one. A lane of a phase may be empty, no lane of all phases is.
 
-    Raises RecordError for another number than "auto" or 1 to MOST_QUEUES.
+    Raises RecordError as `asked` does with MOST_QUEUES.
     """
-    listed = None if isinstance(queues, int | str) else _listed(plan, queues)
-    most = max(listed) + 1 if listed else _number(plan, queues, MOST_QUEUES)  # type: ignore[arg-type]
+    chosen = asked(plan, queues, MOST_QUEUES)
+    listed, most = (chosen, max(chosen) + 1) if isinstance(chosen, tuple) else (None, chosen)
     levels: list[list[int]] = [[] for _ in range(max(plan.levels) + 1)]
     for launch in sorted(plan.order):
         levels[plan.levels[launch]].append(launch)
@@ -150,35 +184,8 @@ def phases(plan: Plan, queues: Queues) -> tuple[Lanes, ...]:
         narrow = len(level) == 1
         for at, launch in enumerate(level):
             made[-1][0 if narrow else listed[launch] if listed else at % most].append(launch)
-    return tuple(tuple(map(tuple, phase)) for phase in made)
-
-
-def _number(plan: Plan, queues: int | str, most: int) -> int:
-    if queues == "auto":
-        return queue_cap(plan.target)
-    if isinstance(queues, bool) or not isinstance(queues, int) or not 1 <= queues <= most:
-        allowed = f'"auto", 1 to {most}, or a lane for each launch as recorded'
-        raise RecordError(
-            "RL0132", where="queues=", seen=repr(queues), allowed=allowed, do="give how many queues a replay may use"
-        )
-    return queues
-
-
-def _listed(plan: Plan, queues: Sequence[int]) -> list[int]:
-    """A lane for each launch, by recorded index."""
-    try:
-        lanes = [index(lane) for lane in queues]
-    except TypeError:
-        lanes = []
-    if len(lanes) != len(plan.launches) or min(lanes) < 0 or max(lanes) >= MOST_LANES:
-        raise RecordError(
-            "RL0132",
-            where="queues=",
-            seen=repr(queues)[:80],
-            allowed=f"{len(plan.launches)} numbers from 0 to {MOST_LANES - 1}, a lane for each launch as recorded",
-            do="give one number for each launch, or how many queues a replay may use",
-        )
-    return lanes
+    used = [lane for lane in range(most) if any(phase[lane] for phase in made)]
+    return tuple(tuple(tuple(phase[lane]) for lane in used) for phase in made)
 
 
 def _check_apart(plan: Plan, component: NDArray[np.int64], lanes: Sequence[int]) -> None:

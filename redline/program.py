@@ -26,7 +26,7 @@ from .errors import EncodeError, RecordError
 from .fences import Fences, derive
 from .kernarg import Slot
 from .kernel import Kernel
-from .lanes import Lanes, Queues, chains, independent, phases
+from .lanes import MOST_LANES, MOST_QUEUES, Lanes, Queues, asked, chains, independent, phases
 from .lowering import KernargImage, Numbers, Stream, Words, drains_by_fence_word
 from .packets import FINAL, IB, SLOT, Packets, aql_packets
 from .phases import PhaseFences, derive_phases
@@ -43,11 +43,11 @@ PATCH_POINT: Final = np.dtype([("slot", "<u4"), ("offset", "<u4"), ("size", "<u4
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How a plan was lowered: the options of `lower`."""
+    """How a plan was lowered: the options of `lower`, "auto" as the number that it stood for."""
 
     gfx10_wait: str = "fence"
     elide: bool = True
-    queues: int | str | tuple[int, ...] = 1
+    queues: int | tuple[int, ...] = 1
     phased: bool = False
     form: str = "pm4"
     profile: bool = False
@@ -173,7 +173,8 @@ def lower(
     elide: leave out SET_SH_REG of what already stands.
     queues: how many queues a replay may use (1 to 4; AQL to 64), "auto" for what is known to work on the target, or a
     lane for each launch as recorded. Only as many are used as there is work for that can run at a time.
-    phased: split every level over the queues; each phase waits for all of the one before.
+    phased: split every level over the queues; each phase waits for all of the one before. Levels of one launch stay on
+    the first queue, whatever lane they were given.
     form: "pm4" for indirect buffers, "aql" for one packet per launch. Phases and AQL packets always start cold.
     A plan with fences="full" has one lane.
     profile: note when each AQL launch, or each stream of words, begins and ends (`Replay.spans`). A replay is submitted
@@ -185,15 +186,16 @@ def lower(
     HazardError as `derive` does.
     """
     _check_fences(plan, fences)
-    kept = queues if isinstance(queues, int | str) else tuple(queues)
-    options = Options(gfx10_wait, elide, kept, phased, form, profile)
+    options = Options(gfx10_wait, elide, 1, phased, form, profile)
     _check_options(options)
+    wanted = asked(plan, queues, MOST_LANES if form == "aql" else MOST_QUEUES)
+    options = replace(options, queues=wanted)
     full = plan.fence_mode == "full"  # what is fenced from everything has one lane
     if form == "aql":
-        return _lower_aql(plan, fences, options, 1 if full else queues)
+        return _lower_aql(plan, fences, options, 1 if full else wanted)
     if phased and not full:
         return _lower_phases(plan, fences, options)
-    lanes = independent(plan, 1 if full else queues)
+    lanes = independent(plan, 1 if full else wanted)
     if len(lanes) == 1:
         return _lower_lanes(plan, (plan.order,), [fences], options)
     _check_own(plan, fences)
@@ -201,9 +203,15 @@ def lower(
 
 
 def _check_options(options: Options) -> None:
-    known = {"gfx10_wait": GFX10_WAITS, "form": FORMS, "phased": (False, True), "profile": (False, True)}
+    known = {
+        "gfx10_wait": GFX10_WAITS,
+        "elide": (False, True),
+        "form": FORMS,
+        "phased": (False, True),
+        "profile": (False, True),
+    }
     for name, allowed in known.items():
-        if getattr(options, name) not in allowed:
+        if not isinstance(getattr(options, name), type(allowed[0])) or getattr(options, name) not in allowed:
             raise RecordError(
                 "RL0132",
                 where=f"{name}=",
@@ -313,8 +321,8 @@ def _fill_phase(stream: Stream, launches: Sequence[int], own: PhaseFences, *, en
         stream.acquire(own.acquire)
     stream.marks += [len(stream.rows)] * 2
     stream.launches(launches, own.inner)
-    stream.marks.append(len(stream.rows))
     stream.drain()
+    stream.marks.append(len(stream.rows))  # only the release may be left out: other lanes wait for the drain
     if ends:
         stream.release_system()
     stream.end()
@@ -372,9 +380,9 @@ def _program(
 
 def _reason(plan: Plan, options: Options, lanes: int) -> str:
     """Why there are fewer lanes than were asked for."""
-    asked = options.queues
-    if plan.fence_mode == "full" and (asked != 1 or options.phased):
+    wanted = options.queues
+    if plan.fence_mode == "full" and (wanted != 1 or options.phased):
         return "fences='full' has one lane"
-    if isinstance(asked, int) and lanes < asked:
-        return f"{lanes} of {asked} queues: no more launches can run at a time"
-    return f"auto: {lanes} on {plan.target}" if asked == "auto" else ""
+    if isinstance(wanted, int) and lanes < wanted:
+        return f"{lanes} of {wanted} queues: no more launches can run at a time"
+    return ""

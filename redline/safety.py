@@ -239,7 +239,7 @@ class _Walk:
     ) -> Iterator[Finding]:
         who = {"host writes": "host", "others write": "other queues"}.get(self.steps[last].does)
         unordered = who != "host" and not self._drained(last, time)
-        reads = _read_through(launch, touch) if kind == "RAW" and not unordered else ()
+        reads = read_through(launch, touch) if kind == "RAW" and not unordered else ()
         hidden = [cache for cache in reads if not self._visible(last, time, cache)]
         if not unordered and not hidden:
             return
@@ -380,7 +380,7 @@ def _memories(plan: Plan, l2_kinds: Container[str]) -> dict[int, _Memory]:
     return {root: _Memory(root, found, in_l2=plan.buffers[root].kind in l2_kinds) for root, found in cuts.items()}
 
 
-def _read_through(launch: Launch, touch: Touch) -> tuple[str, ...]:
+def read_through(launch: Launch, touch: Touch) -> tuple[str, ...]:
     """K and V, unless the kernel's certificate says that it reads this argument more narrowly."""
     if launch.indirect is not None and touch.argument == INDIRECT:
         return ("P",) if launch.indirect.past_l2 else ()

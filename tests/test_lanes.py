@@ -70,6 +70,17 @@ def test_narrow_levels_in_a_row_are_one_phase() -> None:
     assert phases(plan, 3) == (((0,), (1,), (2,)), ((3, 4), (), ()))
 
 
+def test_phases_have_no_lane_without_work() -> None:
+    """A queue without packets could not be submitted: numbers that nobody was given, and more than any level needs."""
+    plan = build([Node(writes=((0, at, at + 1),)) for at in range(2)]).compile()
+    queues: int | list[int]
+    for queues in ([5, 5], [1, 1], 1):
+        assert phases(plan, queues) == (((0, 1),),)
+    for queues in ([2, 0], [9, 3]):
+        assert phases(plan, queues) == (((1,), (0,)),)
+    assert phases(plan, 4) == (((0,), (1,)),)
+
+
 def test_auto_takes_what_is_known_to_work() -> None:
     """Two queues on gfx1100 and gfx12, four on other gfx11, one where nothing was measured."""
     caps = {"gfx1010": 1, "gfx1030": 1, "gfx1100": 2, "gfx1101": 4, "gfx1151": 4, "gfx1200": 2, "gfx1201": 2}

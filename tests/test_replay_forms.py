@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import redline as rl
+from redline.encoders import family_for
+from redline.encoders.decode import decode
 from redline.hsa.lib import Hsa
 from tests.devices import buffers, device_memory, module, spin, two_launches
 
@@ -171,18 +173,61 @@ def test_without_a_release_the_host_must_not_look(device: rl.Device) -> None:
         replay.run()
 
 
+@pytest.mark.parametrize("target", ["gfx1010", "gfx1201"])
+def test_phases_drain_without_a_release_too(target: str) -> None:
+    """submit(release=False) leaves the release out, not what other lanes and the next replay wait for."""
+    program = mixed(target).compile(boundary="queue", **FORMS["phases"]).program
+    drain = "WAIT_REG_MEM" if target == "gfx1010" else "EVENT_WRITE"
+    for row in program.ibs:
+        stream = program.words[row["cold"] : row["end"]].tolist()
+        assert [command.name for command in decode(stream, family_for(target))][-1] == drain
+
+
+@pytest.mark.parametrize("lanes", [[1, 1], [5, 0], [63, 63]])
+@pytest.mark.parametrize("form", ["lanes", "phases", "aql"])
+def test_lanes_of_any_number_run(form: str, lanes: list[int], device: rl.Device) -> None:
+    """Queues that no launch was given are not made."""
+    graph = rl.Graph()
+    x = graph.buffer("x", 256, role="in")
+    ends = [graph.buffer(f"out{at}", 256, role="out") for at in range(2)]
+    for end in ends:
+        graph.launch(module("copy")["copy"], grid=1, block=256, args=[rl.write(end), rl.read(x), 64])
+    memory = buffers(device, graph)
+    with device.instantiate(graph.compile(**{**FORMS[form], "queues": lanes}), memory) as replay:
+        replay.run()
+        replay.run()
+    assert all(np.array_equal(memory[end.name].read("f4"), np.arange(64)) for end in ends)
+
+
 def test_conflicting_launches_do_not_part_without_waits() -> None:
     """Lanes of one's own choice are checked; the message names both launches."""
     plan = two_launches().compile()
     with pytest.raises(rl.RecordError, match=r"RL0146 queues=: #0 saxpy on lane 0, #1 copy on lane 1"):
         rl.lower(plan, plan.fences, queues=[0, 1, 0])
-    for queues in (0, 5, True, "many", [0, 1], [0, -1, 0], [0, 99, 0], ["a", "b", "c"]):
-        with pytest.raises(rl.RecordError, match="RL0132 queues="):
-            rl.lower(plan, plan.fences, queues=queues)  # type: ignore[arg-type]
     with pytest.raises(rl.RecordError, match="RL0132 phased=True with form='aql'"):
         rl.lower(plan, plan.fences, phased=True, form="aql")
     with pytest.raises(rl.EncodeError, match="RL0522"):
         rl.lower(plan, rl.Fences(), form="aql")
+
+
+@pytest.mark.parametrize("fences", ["minimal", "full"])
+@pytest.mark.parametrize("options", [{}, {"phased": True}, {"form": "aql"}])
+def test_what_is_no_number_of_queues_is_refused(options: dict[str, Any], fences: str) -> None:
+    """Whatever the form, and where one lane is taken anyway; NumPy's ints are ints."""
+    graph = two_launches()
+    for queues in (0, 65, True, "many", None, 1.5, [], [0, 1], [0, -1, 0], [0, 99, 0], ["a", "b", "c"], np.zeros(())):
+        with pytest.raises(rl.RecordError, match="RL0132 queues="):
+            graph.compile(queues=queues, fences=fences, **options)  # type: ignore[arg-type]
+    for good in (np.int64(2), np.zeros(3, np.int64), iter([0, 0, 0])):
+        assert graph.compile(queues=good, fences=fences, **options).program.lanes == 1  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("option", ["elide", "phased", "form", "gfx10_wait"])
+def test_options_are_what_they_say(option: str) -> None:
+    """Nothing is taken for True that is not, nor compared that cannot be."""
+    for value in (None, 1, "no", np.array([1, 2])):
+        with pytest.raises(rl.RecordError, match=rf"RL0132 {option}="):
+            two_launches().compile(**{option: value})  # type: ignore[arg-type]
 
 
 def test_a_cut_stream_runs_as_one(monkeypatch: pytest.MonkeyPatch, device: rl.Device) -> None:

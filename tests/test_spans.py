@@ -100,7 +100,7 @@ def test_the_route_is_read_from_memory(device: rl.Device) -> None:
         assert (proof["reason"], proof["submissions"]) == ("", 0)
     full = two_launches().compile(fences="full", queues=3, phased=True).program
     assert (full.form, full.reason) == ("pm4", "fences='full' has one lane")
-    assert two_launches().compile(queues="auto").program.reason == "auto: 1 on gfx1201"
+    assert two_launches().compile(queues="auto").program.reason.startswith("1 of 2 queues")
 
 
 def test_no_times_where_none_were_asked_for(device: rl.Device) -> None:
