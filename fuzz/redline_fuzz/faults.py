@@ -176,6 +176,12 @@ _ROWS: tuple[tuple[str, str, str, str], ...] = (
     ),
     ("every class at every acquire", _FENCES, "bits[chosen[mask]] |= CLASS_BITS[name]", "bits[chosen] |= 3"),
     (
+        "fewest packets of each class alone",
+        _FENCES,
+        "chosen = np.flatnonzero(_stab(low.ravel(), high.ravel(), len(at), 0 if entry else -1, loop=loop))",
+        "chosen = np.arange(len(at))",
+    ),
+    (
         "patched arguments are not refreshed",
         _FENCES,
         'if plan.boundary == "host" or not plan.slots:',
@@ -200,6 +206,7 @@ _ROWS: tuple[tuple[str, str, str, str], ...] = (
         "return levels, sort_by_level(levels)",
         "return levels, sort_by_level(levels)[::-1]",
     ),
+    ("the first level meets the last", _PLAN, "levels = _shifted(accesses, levels)", "levels = levels.copy()"),
     # Lowering
     (
         "fences a launch late",
@@ -288,6 +295,18 @@ _ROWS: tuple[tuple[str, str, str, str], ...] = (
         _PROGRAM,
         "half, counts.buffer, counts.addend)",
         "half, counts.buffer, counts.addend - 4)",
+    ),
+    (
+        "every drain twice",
+        _PROGRAM,
+        "            self._add(DRAIN)\n            return",
+        "            self._add(DRAIN)\n            self._add(DRAIN)\n            return",
+    ),
+    (
+        "a system acquire between launches",
+        _PROGRAM,
+        "gcr=self.family.acquire_gcr(*(name in fence.acquire for name in CLASSES))",
+        "gcr=self.family.entry_gcr",
     ),
     # Encoder
     (
@@ -453,6 +472,8 @@ _DEVICE_ROWS: tuple[tuple[str, str, str, str], ...] = (
 #: Where only some oracles look at what is faulty, by the beginning of its name.
 _ORACLES = {
     "loops derived by two passes": ("safe", "verify"),
+    "fewest packets of each class alone": ("fewest",),
+    "the first level meets the last": ("fewest",),
     "verify": ("verify", "words", "errors"),
     "words": ("words",),
     "explicit order": ("errors",),

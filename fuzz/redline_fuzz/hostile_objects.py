@@ -15,14 +15,13 @@ import multiprocessing
 import os
 import random
 import resource
-import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -31,7 +30,7 @@ import redline
 from radiowave.compile import CompileJob, compile_relocatable
 from radiowave.inspection import inspect, inspection_json, inspection_lines
 from redline import kernels
-from redline_fuzz import bundles, hostile_mutations
+from redline_fuzz import bounded, bundles, hostile_mutations
 
 # A case takes milliseconds. One that needs this long is a fault, and is stopped.
 SECONDS_PER_CASE = 20
@@ -82,10 +81,6 @@ class Case(NamedTuple):
     container: str
     data: bytes
     target: str | None
-
-
-class _TooSlow(Exception):
-    """Raised by the alarm; no reader may swallow it, for none catches Exception."""
 
 
 @cache
@@ -163,13 +158,13 @@ def judge(damaged: Case) -> tuple[str, str]:
     answers = []
     for reader in READERS if damaged.target is None else READERS[1:]:
         try:
-            with _alarm(SECONDS_PER_CASE):
+            with bounded.alarm(SECONDS_PER_CASE):
                 answers.append(reader(damaged))
         except (radiowave.RadiowaveError, redline.RedlineError) as error:
             answers.append(error.code)
             if not _is_useful(error):
                 return error.code, f"{reader.__name__}: an error that cannot be shown, or lacks a part: {error!a:.300}"
-        except _TooSlow:
+        except bounded.TooSlow:
             return "none", f"{reader.__name__}: no answer after {SECONDS_PER_CASE} s"
         except BaseException as error:
             return "none", f"{reader.__name__}: {type(error).__name__}: {str(error)[:300]}"
@@ -216,22 +211,6 @@ def _launch(kernel: redline.Kernel) -> None:
     with suppress(redline.RedlineError):  # the object was read; that its kernel is refused is an answer too
         graph.launch(kernel, grid=300, block=block, args=values)  # numbers that do not fit one byte
         graph.compile()
-
-
-@contextmanager
-def _alarm(seconds: int) -> Iterator[None]:
-    """Stop what takes too long."""
-
-    def ring(_number: int, _frame: object) -> None:
-        raise _TooSlow
-
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.alarm(seconds)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
 
 
 class _Part(NamedTuple):
