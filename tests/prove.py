@@ -172,6 +172,7 @@ def self_test() -> dict[str, Any]:
 
     record = run(1, workers=os.cpu_count() or 1)
     missed = [name for name, reason in record["survivors"].items() if not reason]
+    missed += ["sound Redline is accused: " + record["accused"]] if record["accused"] else []
     return {"cases": record["total"], "failures": missed, "record": _short(record)}
 
 
