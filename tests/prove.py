@@ -178,6 +178,7 @@ def self_test() -> dict[str, Any]:
         raise RuntimeError(done.stderr)
     record = json.loads(done.stdout)
     missed = [name for name, reason in record["survivors"].items() if not reason]
+    missed += ["sound Redline is accused: " + record["accused"]] if record["accused"] else []
     found_by = Counter(fault["oracle"] for fault in record["faults"])
     kept = {key: value for key, value in record.items() if key != "faults"}
     return {

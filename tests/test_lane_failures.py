@@ -51,7 +51,7 @@ def test_a_failed_lane_ends_the_others(device: rl.Device, options: dict[str, Any
 def test_a_lane_that_cannot_be_ended_keeps_the_replay_in_flight() -> None:
     """As after a cancel: the host keeps out until `close` has ended it."""
     sim = SimRuntime("gfx1201")
-    beneath, refusals = Hsa(sim.table), [0x1000] * 3
+    beneath, refusals = Hsa(sim.table), [0x1000] * 5
 
     def destroy(queue: int) -> int:
         return refusals.pop() if refusals else int(beneath.call("hsa_queue_destroy", queue))

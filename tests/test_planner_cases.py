@@ -156,7 +156,9 @@ def test_case_34_memory_is_the_sum_of_its_parts_and_linear() -> None:
     graph = two_launches(count=1024)
     found = graph.compile().memory()
     parts = {name: size for name, size in found.items() if name not in ("bytes", "signals")}
-    assert set(parts) == {"kernarg_bytes", "ib_bytes", "fence_word_bytes", "buffer_bytes", "scratch_bytes"}
+    assert set(parts) == {
+        *("kernarg_bytes", "ib_bytes", "fence_word_bytes", "stamp_bytes", "buffer_bytes", "scratch_bytes"),
+    }
     assert found["bytes"] == sum(parts.values())
     assert (found["buffer_bytes"], found["scratch_bytes"], found["signals"]) == (4096, 0, 1)
     sizes = [_shape("chain", count).memory()["bytes"] for count in (50, 100, 150)]

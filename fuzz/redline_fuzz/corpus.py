@@ -2,7 +2,7 @@
 """Cases that are kept: shrunk findings and the graphs of known mistakes. The tests run every one through every oracle.
 
 One JSON file each, named by the case's id: the case, the oracle that it is for, and why it is there. New findings go
-beside them in a checkout, and into `redline-fuzz-findings` of the working directory where that cannot be written.
+beside them in a checkout that can be written, and else into `redline-fuzz-findings` of the working directory.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from redline_fuzz.cases import Case
 from redline_fuzz.printing import case_id, from_json, to_json
 
 FOLDER = Path(__file__).parent / "corpus"
+_IN_CHECKOUT = (Path(__file__).parents[2] / "pyproject.toml").is_file()
 FINDINGS = Path("redline-fuzz-findings")
 
 
@@ -47,7 +48,7 @@ def load(name: str) -> Kept:
 def save(case: Case, oracle: str, why: str, folder: Path | None = None) -> Path:
     """Keep a case; the file's path. A case that is kept already is left as it is."""
     if folder is None:
-        folder = FOLDER if os.access(FOLDER, os.W_OK) else FINDINGS
+        folder = FOLDER if _IN_CHECKOUT and os.access(FOLDER, os.W_OK) else FINDINGS
     folder.mkdir(exist_ok=True)
     path = folder / f"{case_id(case)}.json"
     if not path.exists():

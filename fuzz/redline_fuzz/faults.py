@@ -178,6 +178,12 @@ _ROWS: tuple[tuple[str, str, str, str], ...] = (
     ),
     ("every class at every acquire", _FENCES, "bits[chosen[mask]] |= CLASS_BITS[name]", "bits[chosen] |= 3"),
     (
+        "fewest packets of each class alone",
+        _FENCES,
+        "chosen = np.flatnonzero(_stab(low.ravel(), high.ravel(), len(at), 0 if entry else -1, loop=loop))",
+        "chosen = np.arange(len(at))",
+    ),
+    (
         "patched arguments are not refreshed",
         _FENCES,
         'if plan.boundary == "host" or not plan.slots:',
@@ -202,6 +208,7 @@ _ROWS: tuple[tuple[str, str, str, str], ...] = (
         "return levels, sort_by_level(levels)",
         "return levels, sort_by_level(levels)[::-1]",
     ),
+    ("the first level meets the last", _PLAN, "levels = _shifted(accesses, levels)", "levels = levels.copy()"),
     # Lowering
     (
         "fences a launch late",
@@ -243,7 +250,7 @@ _ROWS: tuple[tuple[str, str, str, str], ...] = (
     (
         "drains are believed on old gfx10 microcode",
         _LOWERING,
-        'not self.family.partial_flush_is_trusted and gfx10_wait == "fence"',
+        'not family_for(plan.target).partial_flush_is_trusted and gfx10_wait == "fence"',
         "False",
     ),
     (
@@ -288,8 +295,20 @@ _ROWS: tuple[tuple[str, str, str, str], ...] = (
     (
         "counts beside the counts",
         _LOWERING,
-        "half, counts.buffer, counts.addend)",
-        "half, counts.buffer, counts.addend - 4)",
+        "launch.indirect.buffer, launch.indirect.addend)",
+        "launch.indirect.buffer, launch.indirect.addend - 4)",
+    ),
+    (
+        "every drain twice",
+        _LOWERING,
+        "            self._add(DRAIN)\n            return",
+        "            self._add(DRAIN)\n            self._add(DRAIN)\n            return",
+    ),
+    (
+        "a system acquire between launches",
+        _LOWERING,
+        "gcr=self.family.acquire_gcr(*(name in classes for name in CLASSES))",
+        "gcr=self.family.entry_gcr",
     ),
     # Encoder
     (
@@ -501,7 +520,7 @@ _LANE_ROWS: tuple[tuple[str, str, str, str], ...] = (
         "completes, barrier=False, release",
     ),
     ("phases do not wait", _PROGRAM, "            packets.wait(lane, [signal", "            _ = (lane, [signal"),
-    ("a phase ends without its drain", _PROGRAM, "    stream.drain()\n    if ends:", "    if ends:"),
+    ("a phase ends without its drain", _PROGRAM, "    stream.drain()\n    stream.marks", "    stream.marks"),
     (
         "phases see only their own lane",
         _PHASES,
@@ -524,14 +543,16 @@ _LANE_ROWS: tuple[tuple[str, str, str, str], ...] = (
     (
         "lanes share a fence word",
         _PROGRAM,
-        "stream = Stream(plan, numbers, options.gfx10_wait, lane)\n        stream.entries",
-        "stream = Stream(plan, numbers, options.gfx10_wait, 0)\n        stream.entries",
+        "options.gfx10_wait, lane, _stamps(plan, options, len(lanes), lane))",
+        "options.gfx10_wait, 0, _stamps(plan, options, len(lanes), lane))",
     ),
 )
 
 #: Where only some oracles look at what is faulty, by the beginning of its name.
 _ORACLES = {
     "loops derived by two passes": ("safe", "verify"),
+    "fewest packets of each class alone": ("fewest",),
+    "the first level meets the last": ("fewest",),
     "verify": ("verify", "words", "errors"),
     "words": ("words",),
     "explicit order": ("errors",),

@@ -21,7 +21,8 @@ MOST_EXAMPLES = 600
 #: Examples of sound Redline, in the same kind of process: where it is accused too, no fault was found by its fault.
 SOUND_EXAMPLES = 20
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+#: Where the package `redline` may stand: beside `fuzz` in a checkout, beside this package where it is installed.
+ROOTS = Path(__file__).resolve().parents[2], Path(__file__).resolve().parents[1]
 
 #: Imported once in the process that all others are forked from; nothing of ours may be among them.
 _PRELOADED = ["numpy", "numba", "hypothesis", "hypothesis.strategies", "llvmlite.binding"]
@@ -52,8 +53,8 @@ def run(
 
 
 def _generic() -> list[Fault]:
-    """None where Redline was installed without its sources beside the suite."""
-    return list(mutants(ROOT)) if (ROOT / "redline" / "fences.py").exists() else []
+    root = next(root for root in ROOTS if (root / "redline" / "fences.py").exists())
+    return list(mutants(root))
 
 
 def _searched(faults: Sequence[Fault], seed: int, examples: int, workers: int) -> Iterator[Search]:

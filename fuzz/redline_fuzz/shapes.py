@@ -157,6 +157,16 @@ def _ping_pong(draw: st.DrawFn) -> _Graph:
 
 
 @st.composite
+def _late_start(draw: st.DrawFn) -> _Graph:
+    """Beside a chain a launch that only its end conflicts with: replays in a row want it one level later."""
+    links = draw(st.lists(_READER, min_size=1, max_size=2))
+    nodes = [Node((_reads(0, 0, 2),)), Node((_writes(1, 0, 2),))]
+    nodes += [Node((_reads(at, 0, 2), _writes(at + 1, 0, 2)), reader=r) for at, r in enumerate(links, 1)]
+    nodes.append(Node((_reads(len(links) + 1, 0, 2), _writes(0, 0, 2))))
+    return (draw(_OUTSIDE), *(Memory(2, role="internal") for _ in range(3))), tuple(nodes)
+
+
+@st.composite
 def _patched(draw: st.DrawFn) -> _Graph:
     """One slot in many launches, another in one of them."""
     readers = draw(st.lists(_READER, min_size=1, max_size=4))
@@ -210,6 +220,7 @@ SHAPES: dict[str, Callable[..., SearchStrategy[Case]]] = {
     "one-launch": _shape(_one_launch()),
     "every-kind": _shape(_every_kind()),
     "ping-pong": _shape(_ping_pong()),
+    "late-start": _shape(_late_start()),
     "patched": _shape(_patched()),
     "counted": _shape(_counted()),
     "ring": _shape(_ring(), boundary="queue"),

@@ -180,11 +180,3 @@ def test_self_test_prints_its_record(capsys: pytest.CaptureFixture[str], monkeyp
     monkeypatch.setattr(self_test, "_searched", lambda *_: iter([Search("WAR wait skipped", "", 1)]))
     assert cli.main(["self-test", "WAR wait skipped", "--workers", "1"]) == cli.FOUND
     assert "NOT FOUND" in capsys.readouterr().out
-
-
-def test_a_missing_library_is_named_with_what_to_install() -> None:
-    """The fuzz extra brings hypothesis; without it the command says so, in one line."""
-    code = "import sys; sys.modules['hypothesis'] = None; from redline_fuzz.cli import main; sys.exit(main(['list']))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == cli.USAGE
-    assert done.stderr == "redline-fuzz: hypothesis is not installed: pip install 'redline[fuzz]'\n"

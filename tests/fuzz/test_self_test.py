@@ -23,6 +23,8 @@ SLICE = (
     "ranges end a byte early",
     "an acquire clears undrained writes",
     "loop-carried edges forgotten",
+    "fewest packets of each class alone",
+    "every drain twice",
     "wrong slot patched",
     "elision of a changed register",
     "GL1 dropped from K",
