@@ -8,7 +8,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from redline_bench import encode, plan, shapes, sim
+from redline_bench import encode, plan, replay, shapes, sim
 
 from redline import Plan, cli
 from redline.accesses import Accesses, AccessRows
@@ -74,6 +74,34 @@ def test_plan_prints_a_table_or_a_record(capsys: pytest.CaptureFixture[str]) -> 
     (found,) = record["rows"]
     assert found["samples"] == 1
     assert {"plan_ms", "derive_ms", "to_lexsort", "to_shuffled_lexsort", "extra_rss_per_launch"} <= set(found)
+
+
+def test_replay_shapes_have_the_fences_of_case_2() -> None:
+    """Case 2: chain, independent and fan-out for 1 and 941 launches, whatever the grid; lowered, patched, replayed."""
+    rows = replay.measurements(1, blocks=(1, 8192))["shapes"]
+    drains = {(row["shape"], row["launches"], row["groups"]): (row["drains"], row["acquires"]) for row in rows}
+    wanted = {("chain", 941): (940, 940), ("fanout", 941): (1, 1)}
+    shapes_of_case_2 = [(name, n) for name in ("chain", "indep", "fanout") for n in (1, 941)]
+    assert drains == {(*key, groups): wanted.get(key, (0, 0)) for key in shapes_of_case_2 for groups in (1, 8192)}
+    for row in rows:
+        assert {"encode_ns_per_launch", "patch_ns", "dwords_per_launch", "replay_us_per_launch"} <= set(row)
+
+
+def test_replay_prints_tables_or_a_record(capsys: pytest.CaptureFixture[str]) -> None:
+    """`redline bench replay`: each call beside a plain ctypes call and an empty dispatcher; `--json` has the same keys."""
+    asked = ["bench", "replay", "--quick", "--rounds", "1", "--launches", "3"]
+    assert cli.main(asked) == 0
+    calls, per_shape = capsys.readouterr().out.rstrip("\n").split("\n\n")
+    assert [line.split()[0] for line in per_shape.splitlines()] == ["shape", "chain", "indep", "fanout"]
+    assert cli.main([*asked, "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)["replay"]
+    assert record["schema"] == replay.SCHEMA
+    assert calls.split()[:5] == list(record["calls"][0])
+    assert per_shape.splitlines()[0].split() == list(record["shapes"][0])
+    names = ["plain ctypes call", "empty numba dispatcher", "reset + submit + wait", "patch", "16 patches + replay"]
+    assert [row["call"] for row in record["calls"]] == names
+    assert [record["calls"][0]["to_ctypes"], record["calls"][1]["to_numba"]] == [1, 1]
+    assert all(row["p90_ns"] >= row["median_ns"] > 0 for row in record["calls"])
 
 
 def test_growth_is_an_exponent_between_sizes() -> None:
