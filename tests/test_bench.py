@@ -88,7 +88,7 @@ def test_replay_shapes_have_the_fences_of_case_2() -> None:
 
 
 def test_replay_prints_tables_or_a_record(capsys: pytest.CaptureFixture[str]) -> None:
-    """`redline bench replay`: each call beside a plain ctypes call and an empty dispatcher; `--json` has the same keys."""
+    """`redline bench replay`: calls beside a plain ctypes call and an empty dispatcher; `--json` has the same keys."""
     asked = ["bench", "replay", "--quick", "--rounds", "1", "--launches", "3"]
     assert cli.main(asked) == 0
     calls, per_shape = capsys.readouterr().out.rstrip("\n").split("\n\n")

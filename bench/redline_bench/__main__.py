@@ -44,6 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if unknown := set(options.names) - set(NAMES):
         parser.error(f"no benchmark {sorted(unknown)[0]!r}; there are: {', '.join(NAMES)}")
     names, rounds = options.names or list(NAMES), min(3, options.rounds) if options.quick else options.rounds
+    given = (options.launches,) if options.launches else ()
     targets = ("gfx1030", "gfx1100", "gfx1201")
     record: dict[str, Any] = {
         "schema": 1,
@@ -55,12 +56,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     if "encode" in names:
         record["encode"] = [encode.measurements(target, options.launches or 1000, rounds) for target in targets]
     if "plan" in names:
-        sizes = (options.launches,) if options.launches else plan.SIZES
-        rows = plan.measurements(sizes, rounds, options.shape or tuple(SHAPES))
+        rows = plan.measurements(given or plan.SIZES, rounds, options.shape or tuple(SHAPES))
         record["plan"] = {"schema": plan.SCHEMA, "rows": rows}
     if "replay" in names:
-        sizes = (options.launches,) if options.launches else replay.SIZES
-        record["replay"] = replay.measurements(rounds, sizes, replay.BLOCKS[:1] if options.quick else replay.BLOCKS)
+        blocks = replay.BLOCKS[:1] if options.quick else replay.BLOCKS
+        record["replay"] = replay.measurements(rounds, given or replay.SIZES, blocks)
     if "sim" in names:
         record["sim"] = [sim.measurements(target, rounds) for target in sim.TARGETS]
     if len(names) == 1 and names[0] in _TABLES and not options.json:
