@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _WINDOW: Final = 1 << 32
 _FENCE_WORD_BYTES: Final = 64
+_NO_POINTS: Final = np.zeros(0, PATCH)
 
 
 class Placed:
@@ -48,6 +49,9 @@ class Placed:
         self.kernarg = arena.view(np.uint8)[: len(program.kernarg)]
         self.kernarg[:] = program.kernarg
         self._slots = program.slot_offsets + np.uint64(arena.address)
+        self._points = [_points_of(program, slot) for slot in range(len(plan.slots))]
+        self._chosen: list[int] = []  # the slots that were patched last, and their points
+        self._rows = _NO_POINTS
         fences = [stack.enter_context(agent.allocate(_FENCE_WORD_BYTES, "kernarg")) for _ in range(program.fence_words)]
         self._owned = np.array([word.address for word in fences] or [0], np.uint64)
         self._ib = 0
@@ -75,11 +79,15 @@ class Placed:
         apply_kernarg_relocs(self.kernarg, self.program.kernarg_relocs, self.addresses)
         apply_relocs(self.words, self.program.relocs, self.entries, self._slots, self.addresses, self._owned)
 
-    def patch(self, rows: NDArray[np.void], values: NDArray[np.uint8]) -> None:
-        """Copy values (bytes, eight for each slot) to these patch points, rows of `Program.patches`."""
-        made = np.zeros(len(rows), PATCH)
-        made["offset"], made["size"], made["source"] = rows["offset"], rows["size"], 8 * rows["slot"]
-        apply_patches(self.kernarg, made, values)
+    def patch(self, slots: list[int], values: NDArray[np.uint8]) -> None:
+        """Copy the values of these slots, by index, to wherever they belong; `values` has eight bytes for each slot.
+
+        One call of compiled code, which no signal handler interrupts.
+        """
+        if slots != self._chosen:  # the same slots again and again are the common case
+            rows = np.concatenate([_NO_POINTS, *[self._points[slot] for slot in slots]])
+            self._chosen, self._rows = slots, rows
+        apply_patches(self.kernarg, self._rows, values)
 
     def batches(self, *, warm: bool, release: bool) -> Batches:
         """The packets of each lane for one replay, from a warm or cold start to the end with or without the release."""
@@ -123,6 +131,14 @@ class Placed:
             allowed="one 4 GiB window",
             do="free other kernarg memory, or split the graph",
         )
+
+
+def _points_of(program: Program, slot: int) -> NDArray[np.void]:
+    """Where a slot's value goes."""
+    rows = program.patches[program.patches["slot"] == slot]
+    made = np.zeros(len(rows), PATCH)
+    made["offset"], made["size"], made["source"] = rows["offset"], rows["size"], 8 * slot
+    return made
 
 
 def describe(name: str, program: Program, launches: Sequence[Launch], lane: int, times: int, at: int) -> str:
