@@ -2,7 +2,8 @@
 """`redline bench` or `python -m redline_bench`: run benchmarks and print one JSON record with machine and versions.
 
 `plan` or `replay` alone prints a table unless `--json` is given. Encoding and planning need no kernels; `replay` builds
-saxpy first, `sim` the tiled matmul. Exits with 1 when the software device is slower than what is promised for it.
+saxpy first, `sim` the tiled matmul, `compare` the demo's kernels. Exits with 1 when the software device is slower than
+what is promised for it, with 2 when the two plans of `compare` have different results: then there is no record.
 """
 
 from __future__ import annotations
@@ -11,14 +12,15 @@ import argparse
 import json
 import os
 import platform
+import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from typing import Any
 
-from redline_bench import encode, plan, replay, sim
+from redline_bench import compare, encode, plan, replay, sim
 from redline_bench.shapes import SHAPES
 
-NAMES = ("encode", "plan", "replay", "sim")
+NAMES = ("compare", "encode", "plan", "replay", "sim")
 #: Those that print a table when they are asked for alone, without --json.
 _TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "plan": lambda found: plan.table(found["rows"]),
@@ -53,6 +55,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         "cores": os.cpu_count(),
         "packages": {name: version(name) for name in ("numba", "numpy", "llvmlite")},
     }
+    if "compare" in names:
+        try:
+            record["compare"] = compare.measurements(rounds)
+        except compare.DifferentResultError as different:
+            print(f"compare: different results, so no times: {different}", file=sys.stderr)
+            return 2
     if "encode" in names:
         record["encode"] = [encode.measurements(target, options.launches or 1000, rounds) for target in targets]
     if "plan" in names:
