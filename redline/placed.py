@@ -50,8 +50,7 @@ class Placed:
         self.kernarg[:] = program.kernarg
         self._slots = program.slot_offsets + np.uint64(arena.address)
         self._points = [_points_of(program, slot) for slot in range(len(plan.slots))]
-        self._chosen: list[int] = []  # the slots that were patched last, and their points
-        self._rows = _NO_POINTS
+        self._chosen: tuple[list[int], NDArray[np.void]] = [], _NO_POINTS  # slots patched last, and their points
         fences = [stack.enter_context(agent.allocate(_FENCE_WORD_BYTES, "kernarg")) for _ in range(program.fence_words)]
         self._owned = np.array([word.address for word in fences] or [0], np.uint64)
         self._ib = 0
@@ -84,10 +83,9 @@ class Placed:
 
         One call of compiled code, which no signal handler interrupts.
         """
-        if slots != self._chosen:  # the same slots again and again are the common case
-            rows = np.concatenate([_NO_POINTS, *[self._points[slot] for slot in slots]])
-            self._chosen, self._rows = slots, rows
-        apply_patches(self.kernarg, self._rows, values)
+        if slots != self._chosen[0]:  # the same slots again and again are the common case
+            self._chosen = slots, np.concatenate([_NO_POINTS, *[self._points[slot] for slot in slots]])
+        apply_patches(self.kernarg, self._chosen[1], values)
 
     def batches(self, *, warm: bool, release: bool) -> Batches:
         """The packets of each lane for one replay, from a warm or cold start to the end with or without the release."""
