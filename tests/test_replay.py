@@ -78,7 +78,7 @@ def test_a_patch_is_all_or_nothing(device: rl.Device) -> None:
 def test_any_choice_of_slots_follows_any_other(device: rl.Device) -> None:
     """One, the other, both, none, in any order: each patch writes its own slots and no others."""
     graph = rl.Graph()
-    x, y, z = (graph.buffer(name, 256, role=role) for name, role in (("x", "in"), ("y", "inout"), ("z", "inout")))
+    x, y, z = (graph.buffer(name, 256, role="inout") for name in "xyz")
     for name, memory in (("a", y), ("b", z)):
         args: list[Any] = [rl.update(memory), rl.read(x), rl.slot(name, "f4", default=0.0), 64]
         graph.launch(module("saxpy")["saxpy"], grid=1, block=128, args=args)
