@@ -225,7 +225,7 @@ class Queue(Handle):
         last = first + len(batch) - 1
         if describe is not None:
             self._batches.append((first, last, describe))
-        publish(self._ring, np.uint64(first), batch)
+        publish(self._ring, first, batch)
         return last
 
     def _wait_for_space(self, wanted: int, timeout_s: float) -> None:
