@@ -115,7 +115,9 @@ def _parser() -> argparse.ArgumentParser:
         description="Benchmarks that need no GPU; prints JSON; plan a table, in a minute or two.",
         epilog="Example: redline bench sim",
     )
-    bench.add_argument("arguments", nargs=argparse.REMAINDER, metavar="encode|plan|sim", help="default: all three")
+    bench.add_argument(
+        "arguments", nargs=argparse.REMAINDER, metavar="compare|encode|plan|replay|sim", help="default: all"
+    )
     cli_words.add_commands(commands)
     cli_plan.add_command(commands)
     return parser

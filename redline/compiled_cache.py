@@ -19,7 +19,7 @@ from typing import Any
 
 VARIABLE = "NUMBA_CACHE_DIR"
 # numba's names: <module>.<function>-<line>.py<version>.nbi is an index, with .<number>.nbc its data.
-COMPILED = ("encoders/emit", "hsa/publish", "sim/fma", "stabbing", "sweep")
+COMPILED = ("encoders/emit", "hsa/null_calls", "hsa/publish", "sim/fma", "stabbing", "sweep")
 
 
 def provide(package: str) -> str | None:

@@ -214,20 +214,22 @@ def open(name: str | None = None) -> Device:  # shadows the builtin: called as r
     """Open a device: "sim:gfx1201" (software), a GPU by "hsa:0", "hsa:0000:03:00.0" or "hsa:gfx1201", or the first GPU.
 
     GPUs are numbered as the runtime lists them, which is after ROCR_VISIBLE_DEVICES; a PCI id, an ISA name, a product
-    name or a UUID must fit exactly one. Raises HsaError when there is no such GPU or more than one, UnsupportedTarget
-    for a target outside the list, and radiowave's ToolchainError when the software device has no disassembler.
+    name or a UUID must fit exactly one. "null:gfx1201" is for benchmarks of the host's side alone: it takes packets and
+    runs nothing. Raises HsaError when there is no such GPU or more than one, or no null engine, UnsupportedTarget for a
+    target outside the list, and radiowave's ToolchainError when the software device has no disassembler.
     """
     scheme, _, which = ("hsa:0" if name is None else str(name)).partition(":")
-    if scheme == "sim" and which:
-        runtime = hsa.Runtime.sim(which)
-        return Device(runtime, runtime.agents()[0], f"sim:{which}")
+    if scheme in ("sim", "null") and which:
+        runtime = hsa.Runtime.sim(which) if scheme == "sim" else hsa.Runtime.null(which)
+        return Device(runtime, runtime.agents()[0], f"{scheme}:{which}")
     if scheme == "hsa" and which:
         return _gpu(hsa.Runtime.real(), which, f"hsa:{which}")
     raise HsaError(
         "RL0911",
         where="redline.open",
         seen=repr(name),
-        allowed='"sim:<target>" such as "sim:gfx1201", "hsa:<number, PCI id or name>", or nothing for the first GPU',
+        allowed='"sim:<target>" such as "sim:gfx1201", "hsa:<number, PCI id or name>", nothing for the first GPU;'
+        ' "null:<target>" for benchmarks',
         do="use one of these forms",
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from . import hsa
 from .errors import HsaError, QueueFailed, ReplayBusy, ReplayTimeout
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .flight import Flight
+
+#: A queue, its packets of shape (packets, 16), and what names one of them, by its place.
+Part: TypeAlias = "tuple[hsa.Queue, NDArray[np.uint32], Callable[[int], str]]"
 
 
 class Ending:
@@ -31,9 +34,7 @@ class Ending:
         self._released = True  # whether the submission in flight ends with its release
         self._submitter = 0  # the thread inside a submit
 
-    def submit(
-        self, parts: Sequence[tuple[hsa.Queue, NDArray[np.uint32], Callable[[int], str]]], *, released: bool
-    ) -> None:
+    def submit(self, parts: Sequence[Part], *, released: bool) -> None:
         """Publish one submission, holding the flight's lock: each queue's packets, and what names one of them.
 
         Raises what `hsa.submit_together` names.

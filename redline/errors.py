@@ -139,6 +139,7 @@ CODES: dict[str, str] = {
     "RL0912": "a timeout that is not a number of seconds",
     "RL0913": "a runtime that another process opened",
     "RL0914": "no address space for a software device",
+    "RL0915": "the null engine without compiled code",
     "RL1001": "the device reported an error and stopped the queue",
     "RL1002": "the replay was cancelled, or closed in flight",
     "RL1101": "a wait for a signal ended before the device did",

@@ -82,6 +82,7 @@ class Flight:
     def __init__(self, reads: Sequence[Uses], writes: Sequence[Uses]) -> None:
         self._reads: list[Uses] = []
         self._writes: list[Uses] = []
+        self._all: list[Uses] = []  # both, each once
         self._ticket = 0
         self._again = False
         self._in_flight = False
@@ -97,14 +98,12 @@ class Flight:
     def use(self, reads: Sequence[Uses], writes: Sequence[Uses]) -> None:
         """The memory that the replay reads and writes from now on. Only between replays."""
         with _lock:
-            for uses in self._all():
+            for uses in self._all:
                 uses.open_replays -= 1
             self._reads, self._writes, self._again = list(reads), list(writes), False
-            for uses in self._all():
+            self._all = list({id(uses): uses for uses in (*reads, *writes)}.values())
+            for uses in self._all:
                 uses.open_replays += 1
-
-    def _all(self) -> list[Uses]:
-        return list({id(uses): uses for uses in (*self._reads, *self._writes)}.values())
 
     @property
     def in_flight(self) -> bool:
@@ -158,7 +157,7 @@ class Flight:
                 allowed="replays in flight together that share only what they read",
                 do="wait for the other replay first, or record both in one graph",
             )
-        if any(uses.hosts for uses in self._all()):
+        if any(uses.hosts for uses in self._all):
             raise ReplayBusy(
                 "RL1405",
                 where="Replay.submit",
@@ -166,12 +165,12 @@ class Flight:
                 allowed="submits before or after host access",
                 do="join that thread first",
             )
-        again = self._again and all(uses.last is self for uses in self._all())
+        again = self._again and all(uses.last is self for uses in self._all)
         self._in_flight = self._again = True
         self._late = None
         self._ticket += 1
         self._count(1)
-        for uses in self._all():
+        for uses in self._all:
             uses.last = self
         return again
 
@@ -263,7 +262,7 @@ class Flight:
             if not self.closed:
                 self.closed = True
                 self._leave()
-                for uses in self._all():
+                for uses in self._all:
                     uses.open_replays -= 1
 
     def _count(self, change: int) -> None:

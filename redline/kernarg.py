@@ -23,6 +23,7 @@ TYPES: Final = {
     "i1": "<b", "i2": "<h", "i4": "<i", "i8": "<q",
     "u1": "<B", "u2": "<H", "u4": "<I", "u8": "<Q",
 }  # fmt: skip
+_NUMBER: Final = int | float
 
 
 def slot_bytes(type: str) -> int:
@@ -149,7 +150,7 @@ def encode(type: str, value: Any, where: str) -> bytes:
     number = value.item() if hasattr(value, "item") and getattr(value, "size", 1) == 1 else value
     if type[0] != "f":
         return _encode_int(type, number, where)
-    if isinstance(number, int | float) and not isinstance(number, bool):
+    if isinstance(number, _NUMBER) and not isinstance(number, bool):
         try:
             return struct.pack(TYPES[type], number)
         except (OverflowError, struct.error):

@@ -17,7 +17,7 @@ import numpy as np
 
 from . import hsa
 from .bindings import bind
-from .ending import Ending
+from .ending import Ending, Part
 from .errors import BindingError, HsaError, NotRecorded, QueueFailed, ReplayTimeout
 from .flight import Flight, Uses
 from .kernarg import encode
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 #: Slots of the smallest ring.
 LEAST_PACKETS: Final = 64
 
+_NUMBER: Final = int | float
 _LONGEST_WAIT: Final = 86400.0  # a day: every wait ends
 
 
@@ -52,8 +53,9 @@ class Replay:
         self._check_grid()
         self._name = f"plan {plan.fingerprint[:16]}"
         self._missing = {slot.name for slot in plan.slots if slot.default is None}
-        self._types = {slot.name: (index, slot.type) for index, slot in enumerate(plan.slots)}
+        self._types = {slot.name: (at, slot.type, f"slot {slot.name!r}") for at, slot in enumerate(plan.slots)}
         self._values = np.zeros(8 * max(len(plan.slots), 1), np.uint8)
+        self._bytes = self._values.data  # the same; much faster for a few bytes
         stack = ExitStack()
         try:
             self.placed = Placed(device, plan, self._bound, stack)
@@ -62,6 +64,7 @@ class Replay:
             if self.program.form == "aql" and self.program.options.profile:
                 for queue in self._queues:
                     queue.profile()
+            self._parts = {kind: self._parts_of(batches, 1) for kind, batches in self._batches.items()}
         except BaseException:
             with suppress(HsaError):  # nothing was submitted; the first error is the one to raise
                 stack.close()
@@ -121,18 +124,15 @@ class Replay:
         type, ReplayBusy while in flight, QueueFailed after the device stopped the queue, HsaError when the device is
         closed.
         """
-        rows = [
-            (self._types[name], encode(self._types[name][1], value, f"slot {name!r}"))
-            for name, value in self._known(values)
-        ]
+        known = [self._known(name) for name in values]
+        pairs = zip(known, values.values(), strict=True)
+        rows = [(index, encode(kind, value, where)) for (index, kind, where), value in pairs]
         with self._flight.lock:
             self._check_usable("patch")
-            for (index, _), data in rows:
-                self._values[8 * index : 8 * index + len(data)] = np.frombuffer(data, np.uint8)
-            points = self.program.patches
-            chosen = points[np.isin(points["slot"], [index for (index, _), _ in rows])]
-            self.placed.patch(chosen, self._values)
-            self._missing -= set(values)
+            for index, data in rows:
+                self._bytes[8 * index : 8 * index + len(data)] = data
+            self.placed.patch([index for index, _ in rows], self._values)
+            self._missing.difference_update(values)
 
     def bind(self, bindings: Bindings) -> None:
         """Bind other memory to some of the outside buffers, all or none; the next replay takes the cold entry.
@@ -177,17 +177,20 @@ class Replay:
             # for or closed.
 
     def _publish(self, times: int, *, warm: bool, release: bool) -> None:
-        batches = self._batches[warm, release]
+        parts = self._parts[warm, release]
         if times > 1:
             host = self.plan.boundary == "host"  # each replay is complete by itself
             first, again = self._batches[warm, host], self._batches[not host, host]
-            batches = repeated(first, again, self._batches[not host, release], times)
-        parts = [
+            parts = self._parts_of(repeated(first, again, self._batches[not host, release], times), times)
+        self._ending.submit(parts, released=release)
+        self._submissions += 1
+
+    def _parts_of(self, batches: Batches, times: int) -> list[Part]:
+        """Each queue with its packets, and what names one of them. Holds no replay."""
+        return [
             (queue, packets, partial(describe, self._name, self.program, self.plan.launches, lane, times))
             for lane, (queue, packets) in enumerate(zip(self._queues, batches, strict=True))
         ]
-        self._ending.submit(parts, released=release)
-        self._submissions += 1
 
     def _check_batch(self, times: int, release: bool) -> None:
         rings = zip(self._queues, self._batches[False, True], strict=True)
@@ -301,17 +304,17 @@ class Replay:
                 do="call replay.patch(...) first",
             )
 
-    def _known(self, values: Mapping[str, Any]) -> list[tuple[str, Any]]:
-        for name in values:
-            if name not in self._types:
-                raise NotRecorded(
-                    "RL1201",
-                    where="Replay.patch",
-                    seen=f"slot {name!r}",
-                    allowed=", ".join(sorted(self._types)) or "no slots in this plan",
-                    do="use the name given to rl.slot(...)",
-                )
-        return list(values.items())
+    def _known(self, name: str) -> tuple[int, str, str]:
+        """Index and type of a slot, and what messages call it."""
+        if name not in self._types:
+            raise NotRecorded(
+                "RL1201",
+                where="Replay.patch",
+                seen=f"slot {name!r}",
+                allowed=", ".join(sorted(self._types)) or "no slots in this plan",
+                do="use the name given to rl.slot(...)",
+            )
+        return self._types[name]
 
     def _check_submitted(self, what: str) -> None:
         if not self._submissions:
@@ -394,7 +397,7 @@ def _check_plan(plan: object) -> None:
 
 def _check_timeout(timeout: float) -> None:
     """Seconds, within a day and not negative: every wait ends."""
-    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 <= timeout <= _LONGEST_WAIT:
+    if isinstance(timeout, bool) or not isinstance(timeout, _NUMBER) or not 0 <= timeout <= _LONGEST_WAIT:
         raise HsaError(
             "RL0912",
             where="timeout",

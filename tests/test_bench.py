@@ -8,11 +8,13 @@ import json
 from dataclasses import replace
 
 import pytest
-from redline_bench import encode, plan, shapes, sim
+from redline_bench import compare, encode, plan, replay, shapes, sim
 
+import redline as rl
 from redline import Plan, cli
 from redline.accesses import Accesses, AccessRows
 from redline.ordering import unordered_pairs
+from tests.devices import module, two_launches
 
 
 def test_encode_reports_ratios_to_a_copy() -> None:
@@ -74,6 +76,84 @@ def test_plan_prints_a_table_or_a_record(capsys: pytest.CaptureFixture[str]) -> 
     (found,) = record["rows"]
     assert found["samples"] == 1
     assert {"plan_ms", "derive_ms", "to_lexsort", "to_shuffled_lexsort", "extra_rss_per_launch"} <= set(found)
+
+
+def test_replay_shapes_have_the_fences_of_case_2() -> None:
+    """Case 2: chain, independent and fan-out for 1 and 941 launches, whatever the grid; lowered, patched, replayed."""
+    rows = replay.measurements(1, blocks=(1, 8192))["shapes"]
+    drains = {(row["shape"], row["launches"], row["groups"]): (row["drains"], row["acquires"]) for row in rows}
+    wanted = {("chain", 941): (940, 940), ("fanout", 941): (1, 1)}
+    shapes_of_case_2 = [(name, n) for name in ("chain", "indep", "fanout") for n in (1, 941)]
+    assert drains == {(*key, groups): wanted.get(key, (0, 0)) for key in shapes_of_case_2 for groups in (1, 8192)}
+    for row in rows:
+        assert {"encode_ns_per_launch", "patch_ns", "dwords_per_launch", "replay_us_per_launch"} <= set(row)
+
+
+def test_replay_prints_tables_or_a_record(capsys: pytest.CaptureFixture[str]) -> None:
+    """`redline bench replay`: calls beside a plain ctypes call and an empty dispatcher; `--json` has the same keys."""
+    asked = ["bench", "replay", "--quick", "--rounds", "1", "--launches", "3"]
+    assert cli.main(asked) == 0
+    calls, per_shape = capsys.readouterr().out.rstrip("\n").split("\n\n")
+    assert [line.split()[0] for line in per_shape.splitlines()] == ["shape", "chain", "indep", "fanout"]
+    assert cli.main([*asked, "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)["replay"]
+    assert record["schema"] == replay.SCHEMA
+    assert calls.split()[:5] == list(record["calls"][0])
+    assert per_shape.splitlines()[0].split() == list(record["shapes"][0])
+    names = ["plain ctypes call", "empty numba dispatcher", "reset + submit + wait", "patch", "16 patches + replay"]
+    assert [row["call"] for row in record["calls"]] == names
+    assert [record["calls"][0]["to_ctypes"], record["calls"][1]["to_numba"]] == [1, 1]
+    assert all(row["p90_ns"] >= row["median_ns"] > 0 for row in record["calls"])
+
+
+def _two_steps(factor: float) -> rl.Graph:
+    """out = x, then residual += factor * x: a side buffer that is easily forgotten."""
+    graph = rl.Graph()
+    x = graph.buffer("x", 256, role="in")
+    out, residual = graph.buffer("out", 256, role="out"), graph.buffer("residual", 256, role="inout")
+    graph.launch(module("copy")["copy"], grid=1, block=256, args=[rl.write(out), rl.read(x), 64])
+    args = [rl.update(residual), rl.read(out), rl.f32(factor), 64]
+    graph.launch(module("saxpy")["saxpy"], grid=1, block=128, args=args)
+    return graph
+
+
+INITIAL = {name: bytes(range(64)) * 4 for name in ("x", "out", "residual")}
+
+
+def test_compare_times_only_equal_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Case 12: parity on the software device comes first; with different bits nothing is timed at all."""
+    graph = _two_steps(2.0)
+    found = compare.compare(graph.compile(), graph.compile(fences="full"), INITIAL, rounds=1)
+    assert (found["compared"], found["one"]["drains"], found["ratio"] > 0) == (["out", "residual"], 1, True)
+    assert found["one"]["replay_ns"] > 0
+    monkeypatch.setattr(compare, "measure", lambda *_: pytest.fail("timed"))
+    with pytest.raises(compare.DifferentResultError, match=r"residual\[\d+\]: 0x"):
+        compare.compare(graph.compile(), _two_steps(3.0).compile(), INITIAL)
+
+
+def test_compare_leaves_no_written_buffer_out() -> None:
+    """Case 13: every buffer that is written is compared, side buffers too; what is missing fails closed."""
+    plan = _two_steps(2.0).compile()
+    with pytest.raises(compare.NotComparableError, match="uncompared writable buffer: residual"):
+        compare.compare(plan, plan, INITIAL, compared=["out"])
+    with pytest.raises(compare.NotComparableError, match="no initial bytes, or of another size: residual"):
+        compare.compare(plan, plan, {"x": INITIAL["x"], "out": INITIAL["out"]})
+    with pytest.raises(compare.NotComparableError, match="differ in target or outside buffers"):
+        compare.compare(plan, two_launches().compile(), INITIAL)
+
+
+def test_different_results_exit_with_2_and_no_number(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Case 12, `redline bench compare`: nothing on stdout."""
+    one, other = _two_steps(2.0).compile(), _two_steps(3.0).compile()
+    monkeypatch.setattr(compare, "measurements", lambda rounds: compare.compare(one, other, INITIAL, rounds=rounds))
+    assert cli.main(["bench", "compare", "--quick"]) == 2
+    printed = capsys.readouterr()
+    assert (printed.out, "different results" in printed.err) == ("", True)
+    monkeypatch.setattr(compare, "measurements", lambda rounds: compare.compare(one, one, INITIAL, rounds=rounds))
+    assert cli.main(["bench", "compare", "--quick"]) == 0
+    assert json.loads(capsys.readouterr().out)["compare"]["schema"] == compare.SCHEMA
 
 
 def test_growth_is_an_exponent_between_sizes() -> None:

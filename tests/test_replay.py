@@ -75,6 +75,25 @@ def test_a_patch_is_all_or_nothing(device: rl.Device) -> None:
     assert np.array_equal(memory["y"].read("f4"), expect(2.0, x, x))
 
 
+def test_any_choice_of_slots_follows_any_other(device: rl.Device) -> None:
+    """One, the other, both, none, in any order: each patch writes its own slots and no others."""
+    graph = rl.Graph()
+    x, y, z = (graph.buffer(name, 256, role="inout") for name in "xyz")
+    for name, memory in (("a", y), ("b", z)):
+        args: list[Any] = [rl.update(memory), rl.read(x), rl.slot(name, "f4", default=0.0), 64]
+        graph.launch(module("saxpy")["saxpy"], grid=1, block=128, args=args)
+    now = {"a": 0.0, "b": 0.0}
+    steps = [{"a": 1.0}, {"b": 2.0}, {"a": 3.0}, {"a": 4.0}, {"b": 5.0, "a": 6.0}, {}, {"a": 7.0, "b": 8.0}, {"b": 9.0}]
+    with device.instantiate(graph.compile(), buffers(device, graph)) as replay:
+        points = [(int(row["offset"]), int(row["slot"])) for row in replay.program.patches]
+        for values in steps:
+            replay.patch(**values)
+            now |= values
+            for offset, slot in points:
+                held = replay.placed.kernarg[offset : offset + 4].view("<f4")[0]
+                assert held == now[replay.plan.slots[slot].name], values
+
+
 def test_one_slot_patches_every_use(device: rl.Device) -> None:
     """The same name at several launches is one value."""
     graph = rl.Graph()

@@ -22,6 +22,7 @@ SOURCES = sorted(
 )
 NOPYTHON = {
     "redline/encoders/emit.py",
+    "redline/hsa/null_calls.py",
     "redline/hsa/publish.py",
     "redline/sim/fma.py",
     "redline/stabbing.py",

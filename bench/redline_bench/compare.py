@@ -1,98 +1,126 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two plans of one graph side by side on a device: first the same bytes in every buffer, then the time of each.
+"""Two plans of the same work side by side: first the same bits, then their times; never times of different results.
 
-A number of a run whose output is wrong is worth nothing, so there is none. Every writable buffer is compared, also
-those that nobody asked about: state on the side goes wrong as easily as results.
+Both run on the software device from the same memory, and every buffer that either writes is compared bit for bit: a
+buffer that nobody compares is an error. Only then are replays timed in turn on the null engine, so the times are the
+host's alone. For `redline bench compare` the two are the demo's decoder with the fewest fences and with all.
 """
 
 from __future__ import annotations
 
-import statistics
-import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 import redline as rl
+from redline import demo
+from redline.kernels import decode
 from redline_bench.timing import measure
 
-SCHEMA = 1
-EQUAL, DIFFERS = 0, 2
+SCHEMA: Final = 1
+TARGET: Final = "gfx1201"
 
-Bytes = Mapping[str, bytes]
-
-
-class Uncompared(Exception):
-    """A buffer that a plan writes is not among those to compare."""
+State = dict[str, NDArray[np.uint8]]
+#: Slot values of each replay.
+Values = Sequence[Mapping[str, Any]]
 
 
-def run(device: rl.Device, plan: rl.Plan, inputs: Bytes, replays: int) -> dict[str, bytes]:
-    """What the outside buffers hold after `replays` replays from these inputs; those without begin as zeros."""
-    with ExitStack() as stack:
-        memory = _bound(device, plan, inputs, stack)
-        with device.instantiate(plan, memory) as replay:
-            for _ in range(replays):
-                replay.run()
-        return {name: held.read(np.uint8).tobytes() for name, held in memory.items()}
+class NotComparableError(ValueError):
+    """The two plans are not of the same memory, or part of what they write would go unseen."""
 
 
-def _bound(device: rl.Device, plan: rl.Plan, inputs: Bytes, stack: ExitStack) -> dict[str, rl.DeviceBuffer]:
-    """Memory of every outside buffer, filled."""
-    memory = {}
-    for buffer in plan.buffers:
-        if buffer.role != "internal" and buffer.root == buffer.index:
-            memory[buffer.name] = stack.enter_context(device.buffer(buffer.nbytes, kind=buffer.kind))
-            memory[buffer.name].write(inputs.get(buffer.name, bytes(buffer.nbytes)))
-    return memory
-
-
-def differing(
-    device: rl.Device, one: rl.Plan, other: rl.Plan, inputs: Bytes, compared: Collection[str] | None = None
-) -> list[str]:
-    """Names of the writable buffers that differ after three replays of each plan; `compared` names those to look at.
-
-    Raises Uncompared for a writable buffer that is not named: what is left out cannot be equal.
-    """
-    writable = {
-        buffer.name for buffer in one.buffers if buffer.role in ("out", "inout") and buffer.root == buffer.index
-    }
-    left_out = sorted(writable - set(writable if compared is None else compared))
-    if left_out:
-        raise Uncompared(f"uncompared writable buffer: {', '.join(left_out)}")
-    first, second = (run(device, plan, inputs, 3) for plan in (one, other))
-    return [name for name in sorted(writable) if first[name] != second[name]]
-
-
-def times(device: rl.Device, plans: Mapping[str, rl.Plan], inputs: Bytes, rounds: int) -> dict[str, Any]:
-    """Nanoseconds of one replay of each plan, in turn: median over `rounds`, and the ratio to the first."""
-    with ExitStack() as stack:
-        calls = {}
-        for name, plan in plans.items():
-            memory = _bound(device, plan, inputs, stack)
-            calls[name] = stack.enter_context(device.instantiate(plan, memory)).run
-        samples = measure(calls, rounds)
-    medians = {name: statistics.median(found) for name, found in samples.items()}
-    first = next(iter(medians.values()))
-    return {name: {"ns": round(1e9 * value), "ratio": value / first} for name, value in medians.items()}
+class DifferentResultError(ValueError):
+    """The two plans leave different bits behind: their times mean nothing."""
 
 
 def compare(
-    device: rl.Device,
-    plans: Mapping[str, rl.Plan],
-    inputs: Bytes,
+    one: rl.Plan,
+    other: rl.Plan,
+    initial: Mapping[str, bytes],
+    values: Values = ({},),
     *,
-    compared: Collection[str] | None = None,
+    compared: Iterable[str] | None = None,
     rounds: int = 9,
-) -> int:
-    """Print the time of each plan beside the first one's; or what differs, and no time. 0 or 2, for an exit status."""
-    (reference, one), *others = plans.items()
-    for name, other in others:
-        found = differing(device, one, other, inputs, compared)
-        if found:
-            print(f"{name} differs from {reference} in: {', '.join(found)}; nothing was timed", file=sys.stderr)
-            return DIFFERS
-    for name, row in times(device, plans, inputs, rounds).items():
-        print(f"{name:20} {row['ns']:>12} ns a replay  {row['ratio']:.3f} of {reference}")
-    return EQUAL
+) -> dict[str, Any]:
+    """Check that both plans do the same, then time both; `ratio` is the other's time over the one's.
+
+    `initial` holds the bytes of every outside buffer, `values` the slots of each replay, `compared` the names of the
+    buffers to compare (default: all that are written). Raises NotComparableError and DifferentResultError, before
+    anything is timed.
+    """
+    _check(one, other, initial, compared)
+    first, second = (_final(plan, initial, values) for plan in (one, other))
+    for name, seen in first.items():
+        if not np.array_equal(seen, second[name]):
+            at = int(np.flatnonzero(seen != second[name])[0])
+            raise DifferentResultError(f"{name}[{at}]: 0x{seen[at]:02x} and 0x{second[name][at]:02x}")
+    with rl.open(f"null:{one.target}") as device, ExitStack() as stack:
+        calls = {"one": _ready(stack, device, one, values).run, "other": _ready(stack, device, other, values).run}
+        samples = measure(calls, rounds)
+    ratio = float(np.median(np.array(samples["other"]) / np.array(samples["one"])))
+    plans = {"one": one, "other": other}
+    figures = {name: _figures(plan, samples[name]) for name, plan in plans.items()}
+    return {"schema": SCHEMA, "compared": sorted(first), "replays": len(values), **figures, "ratio": round(ratio, 3)}
+
+
+def measurements(rounds: int, tokens: int = 1) -> dict[str, Any]:
+    """The demo's decoder with `fences="minimal"` and with `fences="full"`."""
+    graph = demo.record(demo.modules(TARGET, 32))
+    initial = {name: content.tobytes() for name, content in decode.initial().items()}
+    values = [decode.slot_values(token) for token in range(tokens)]
+    outside = {buffer.name for buffer in graph.buffers if buffer.role != "internal"}
+    memory = {name: content for name, content in initial.items() if name in outside}
+    return compare(graph.compile(), graph.compile(fences="full"), memory, values, rounds=rounds)
+
+
+def _check(one: rl.Plan, other: rl.Plan, initial: Mapping[str, bytes], compared: Iterable[str] | None) -> None:
+    if one.target != other.target or _outside(one) != _outside(other):
+        raise NotComparableError(f"{one!r} and {other!r} differ in target or outside buffers")
+    if sizes := {name: size for name, (size, _) in _outside(one).items() if len(initial.get(name, b"")) != size}:
+        raise NotComparableError(f"no initial bytes, or of another size: {', '.join(sizes)}")
+    unseen = _written(one) - set(_written(one) if compared is None else compared)
+    if unseen:
+        raise NotComparableError(f"uncompared writable buffer: {', '.join(sorted(unseen))}")
+
+
+def _outside(plan: rl.Plan) -> dict[str, tuple[int, str]]:
+    return {buffer.name: (buffer.nbytes, buffer.role) for buffer in plan.buffers if buffer.role != "internal"}
+
+
+def _written(plan: rl.Plan) -> set[str]:
+    return {name for name, (_, role) in _outside(plan).items() if role != "in"}
+
+
+def _final(plan: rl.Plan, initial: Mapping[str, bytes], values: Values) -> State:
+    """What every writable buffer holds after the replays, on the software device."""
+    with rl.open(f"sim:{plan.target}") as device, ExitStack() as stack:
+        memory: dict[Any, rl.DeviceBuffer] = {}
+        for name, content in initial.items():
+            memory[name] = stack.enter_context(device.buffer(len(content)))
+            memory[name].write(content)
+        with device.instantiate(plan, memory) as replay:
+            for slots in values:
+                replay.patch(**slots)
+                replay.run(timeout=60.0)
+        return {name: memory[name].read() for name in _written(plan)}
+
+
+def _ready(stack: ExitStack, device: rl.Device, plan: rl.Plan, values: Values) -> rl.Replay:
+    memory: dict[Any, rl.DeviceBuffer] = {
+        name: stack.enter_context(device.buffer(size)) for name, (size, _) in _outside(plan).items()
+    }
+    replay = stack.enter_context(device.instantiate(plan, memory))
+    replay.patch(**values[-1])
+    return replay
+
+
+def _figures(plan: rl.Plan, times: Sequence[float]) -> dict[str, Any]:
+    return {
+        "replay_ns": round(1e9 * float(np.median(times))),
+        "drains": plan.fences.drains,
+        "acquires": plan.fences.acquires,
+        "dwords": len(plan.program.words),
+    }

@@ -431,7 +431,7 @@ _ROWS: tuple[tuple[str, str, str, str], ...] = (
     ("explicit order: chains end early", _SWEEP, "if after[k] >= start:", "if after[k] > start:"),
 )
 
-_PATCHED = 'chosen = points[np.isin(points["slot"], [index for (index, _), _ in rows])]'
+_POINTS = 'rows = program.patches[program.patches["slot"] == slot]'
 
 #: What only runs through `Device` and `Replay` can show.
 _DEVICE_ROWS: tuple[tuple[str, str, str, str], ...] = (
@@ -444,7 +444,7 @@ _DEVICE_ROWS: tuple[tuple[str, str, str, str], ...] = (
     (
         "host access keeps a replay warm",
         _FLIGHT,
-        "again = self._again and all(uses.last is self for uses in self._all())",
+        "again = self._again and all(uses.last is self for uses in self._all)",
         "again = self._again",
     ),
     (
@@ -465,9 +465,9 @@ _DEVICE_ROWS: tuple[tuple[str, str, str, str], ...] = (
         "        apply_relocs(",
         "        if not self.words[self.program.relocs['dword']].any():\n            apply_relocs(",
     ),
-    ("patches go to the first slot", _REPLAY, _PATCHED, 'chosen = points[points["slot"] == 0]'),
-    ("one use of a slot is patched", _REPLAY, _PATCHED, _PATCHED + "[:1]"),
-    ("patches take the first slot's value", _PLACED, '8 * rows["slot"]', '0 * rows["slot"]'),
+    ("patches go to the first slot", _PLACED, _POINTS, 'rows = program.patches[program.patches["slot"] == 0]'),
+    ("one use of a slot is patched", _PLACED, _POINTS, _POINTS + "[:1]"),
+    ("patches take the first slot's value", _PLACED, "8 * slot", "0 * slot"),
     ("a submission leaves out its release", _PACKETS, '"end_release" if', '"end" if'),
 )
 

@@ -6,13 +6,15 @@
     lib.py          find the library; one prototype table; status -> HsaError
     callbacks.py    C callbacks that cannot raise; Ctrl-C inside one
     abi.py          handles, enums and structures as the public headers state them
-    runtime.py      Runtime.real() and Runtime.sim(target): initialise, list agents
+    runtime.py      Runtime.real(), .sim(target), .null(target): initialise, list agents
     agent.py        target name, limits, memory pools
     memory.py       Buffer: runtime copies, views of host kinds; pointer_info
     signal.py       Signal: store, load, wait with a deadline
     queue.py        Queue: reserve, publish, ring; QueueFailed
     publish.py      compiled: the order of the stores into a ring
     code_object.py  LoadedCode: kernel objects by name
+    null.py         Runtime.null(target): takes packets and runs nothing, for benchmarks
+    null_calls.py   compiled: its signals, queue indices and doorbell
 
 Imports nothing of graphs, plans, encoders or kernels. Public names load at first use: listing agents needs
 neither numpy nor numba.
@@ -59,4 +61,6 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value

@@ -2,9 +2,10 @@
 """Find and load an HSA runtime, and call it by one prototype table.
 
 A runtime is a table of names and integer addresses (`RuntimeTable`). The real one is read from
-libhsa-runtime64.so.1, the software device's is made of Python callbacks (`redline/sim/runtime.py`); from
-there on `Hsa` makes ctypes functions of the addresses in the same way for both, and compiled code may use
-the same addresses. Knows nothing of agents, queues or buffers, and initialises nothing: `runtime.py` does.
+libhsa-runtime64.so.1, the software device's is made of Python callbacks (`redline/sim/runtime.py`), the null engine's
+of compiled functions (`null.py`); from there on `Hsa` makes ctypes functions of the addresses in the same way for all,
+and compiled code may use the same addresses. Knows nothing of agents, queues or buffers, and initialises nothing:
+`runtime.py` does.
 
 To add an HSA call: see `prototypes.py`.
 """
@@ -35,7 +36,7 @@ VARIABLE = "REDLINE_LIBHSA"
 class RuntimeTable:
     """Names and addresses of one HSA runtime. `keep` holds what the addresses point into."""
 
-    kind: str  # "real", "sim", or what a test calls its own
+    kind: str  # "real", "sim", "null", or what a test calls its own
     addresses: Mapping[str, int]
     keep: object = None
     fault_text: Callable[[], str] = field(default=lambda: "")

@@ -16,7 +16,6 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from ctypes import byref, c_void_p
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from redline.hsa.agent import Agent
 
 PACKET_WORDS = 16
+_WORD = np.dtype(np.uint32)  # comparing with the class would make this at every submit
 #: Words for hsa_amd_queue_priority_t.
 PRIORITIES = {
     "low": QueuePriority.HSA_AMD_QUEUE_PRIORITY_LOW,
@@ -224,7 +224,7 @@ class Queue(Handle):
         batch = np.ascontiguousarray(packets)
         if batch.ndim == 1:
             batch = batch.reshape(1, -1)
-        if batch.dtype != np.uint32 or batch.ndim != 2 or batch.shape[1] != PACKET_WORDS:
+        if batch.dtype != _WORD or batch.ndim != 2 or batch.shape[1] != PACKET_WORDS:
             seen = f"{batch.dtype} of shape {batch.shape}"
             raise self._refused(seen, "uint32 rows of 16 words", "build packets as numpy.uint32, 16 words each")
         if not 1 <= len(batch) <= self.packets:
@@ -240,7 +240,7 @@ class Queue(Handle):
         self._last = last = first + len(batch) - 1
         if describe is not None:
             self._batches.append((first, last, describe))
-        publish(self._ring, np.uint64(first), batch)
+        publish(self._ring, first, batch)
         return last
 
     def _wait_for_space(self, wanted: int, timeout_s: float) -> None:
@@ -296,9 +296,10 @@ class Queue(Handle):
             )
 
 
-def submit_together(
-    parts: Sequence[tuple[Queue, NDArray[np.uint32], Describe | None]], *, timeout_s: float = 1.0
-) -> list[int]:
+_Part = tuple[Queue, NDArray[np.uint32], Describe | None]
+
+
+def submit_together(parts: Sequence[_Part], *, timeout_s: float = 1.0) -> list[int]:
     """Publish a batch on each of several different queues, as `Queue.submit` does on one; the indices of the last.
 
     `parts`: queue, packets of shape (n, 16), and what names a packet of the batch in messages.
@@ -310,15 +311,21 @@ def submit_together(
     batches = [(queue, queue._checked_batch(packets), describe) for queue, packets, describe in parts]
     for queue, _, _ in batches:
         queue.check()  # in a forked child, whoever held the lock is not there to give it back
-    with ExitStack() as locks:
-        for queue in sorted((queue for queue, _, _ in batches), key=id):  # one order for all threads
-            locks.enter_context(queue._lock)
-        for queue, batch, _ in batches:
-            queue.check()
-            queue._wait_for_space(len(batch), timeout_s)
-        lasts = [queue._publish(batch, describe) for queue, batch, describe in batches]
-        for (queue, _, _), last in zip(batches, lasts, strict=True):
-            queue.runtime.hsa.call("hsa_signal_store_screlease", queue.doorbell, last)
+    queues = sorted((queue for queue, _, _ in batches), key=id)  # one order for all threads
+    return _publish_holding(queues, batches, timeout_s)
+
+
+def _publish_holding(queues: Sequence[Queue], batches: Sequence[_Part], timeout_s: float) -> list[int]:
+    """Publish all batches with the locks of `queues` held, one `with` for each: nothing interrupts a `with`."""
+    if queues:
+        with queues[0]._lock:
+            return _publish_holding(queues[1:], batches, timeout_s)
+    for queue, batch, _ in batches:
+        queue.check()
+        queue._wait_for_space(len(batch), timeout_s)
+    lasts = [queue._publish(batch, describe) for queue, batch, describe in batches]
+    for (queue, _, _), last in zip(batches, lasts, strict=True):
+        queue.runtime.hsa.call("hsa_signal_store_screlease", queue.doorbell, last)
     return lasts
 
 

@@ -105,6 +105,17 @@ class Runtime:
         return cls.of_table(open_sim(target))
 
     @classmethod
+    def null(cls, target: str) -> Runtime:
+        """The null engine for one target: benchmarks of the host's side; runs nothing.
+
+        Raises UnsupportedTarget for a target outside the list, HsaError where numba compiles nothing and when it does
+        not start. No ToolchainError: nothing is disassembled.
+        """
+        from redline.hsa.null import open_null
+
+        return cls.of_table(open_null(target))
+
+    @classmethod
     def of_table(cls, table: RuntimeTable) -> Runtime:
         """Initialise the runtime behind `table`, and shut it down at `close`.
 

@@ -87,7 +87,7 @@ def race(count: int, seed: int, write: Any = publish, slots: int = SLOTS) -> Fou
             fill(rows[:size], first)
             if not _wait_for(state, first + size - slots):
                 return
-            write(ring, np.uint64(first), rows[:size])
+            write(ring, first, rows[:size])
             first += size
 
     return judge(ring, count, publishing)

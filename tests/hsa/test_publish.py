@@ -203,7 +203,7 @@ def test_compiled_and_twin_leave_the_same_ring(bits: int, first: int, share: flo
     batch = packets(max(1, round(share * slots)), seed)
     compiled = np.full(slots * 16, 0x55555555, np.uint32)
     interpreted = compiled.copy()
-    publish(compiled, np.uint64(first), batch)
+    publish(compiled, first, batch)
     twin(interpreted, np.uint64(first), batch)
     assert (compiled == interpreted).all()
     expected = np.full((slots, 16), 0x55555555, np.uint32)

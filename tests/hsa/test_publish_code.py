@@ -14,7 +14,7 @@ from redline.hsa.publish import publish
 def test_headers_are_atomic_release_stores_of_32_bits() -> None:
     """LLVM may neither tear them, nor merge them with the body's, nor move the body behind them."""
     fresh = njit(error_model="numpy")(publish.py_func)  # code from numba's cache cannot be inspected
-    fresh(np.zeros(16, np.uint32), np.uint64(0), np.zeros((1, 16), np.uint32))
+    fresh(np.zeros(16, np.uint32), 0, np.zeros((1, 16), np.uint32))
     texts = fresh.inspect_llvm().values()
     stores = [line.strip() for text in texts for line in text.splitlines() if "store atomic" in line]
     found = [re.fullmatch(r"store atomic i32 (\S+), ptr \S+ release, align 4", store) for store in stores]
