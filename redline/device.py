@@ -250,7 +250,8 @@ def _gpu(runtime: hsa.Runtime, which: str, name: str) -> Device:
     raise HsaError(
         "RL0903",
         where=f"redline.open({name!r})",
-        seen=f"{len(found)} that fit among: {listed}" + (f" (ROCR_VISIBLE_DEVICES={visible})" if visible else ""),
+        seen=f"{len(found)} that fit among: {listed}"
+        + ("" if visible is None else f" (ROCR_VISIBLE_DEVICES={visible or 'empty, which hides all'})"),
         allowed="exactly one: its number, PCI id, ISA name, product name or UUID",
         do='check rocminfo and ROCR_VISIBLE_DEVICES, or use the software device: redline.open("sim:gfx1201")',
     )

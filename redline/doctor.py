@@ -72,13 +72,13 @@ def _software_device() -> dict[str, Any]:
 def _gpu() -> dict[str, Any]:
     """The GPU agents, or why there are none."""
     from .hsa import Runtime
-    from .hsa.lib import search_library
+    from .hsa.lib import file_of, search_library
 
     library, attempts = search_library()
     facts: dict[str, Any] = {
         "library": None if library is None else attempts[-1].place,
         "looked": [f"{attempt.place}: {attempt.outcome}" for attempt in attempts],
-        "rocm": "" if library is None else rocm_version(attempts[-1].place),
+        "rocm": "" if library is None else rocm_version(file_of(library)),
     }
     try:
         with Runtime.real() as runtime:
@@ -102,12 +102,12 @@ def rocm_version(library: str) -> str:
     ROCm keeps it in `.info/version` beside its `lib` folder. A runtime from elsewhere, such as Debian's, has none.
     """
     root = Path(library).resolve().parent.parent
-    for folder in (root, root.parent):
+    for folder in (root, root.parent) if library else ():
         try:
             text = (folder / ".info" / "version").read_text().strip()
         except OSError:
             continue
         numbers = tuple(int(part) for part in re.findall(r"\d+", text)[:2])
         old = f" (older than {'.'.join(map(str, LEAST_ROCM))}, with which Redline was written: not tried)"
-        return text + (old if numbers < LEAST_ROCM else "")
+        return text + (old if numbers and numbers < LEAST_ROCM else "")
     return "unknown: no .info/version beside the library"

@@ -191,6 +191,20 @@ def _symbol(library: ctypes.CDLL, name: str) -> int:
         ) from None
 
 
+def file_of(library: ctypes.CDLL) -> str:
+    """The file that a library was loaded from; empty when it cannot be told.
+
+    One that the loader found by its name alone is known by where its code is mapped.
+    """
+    address = _address(library.hsa_init) if hasattr(library, "hsa_init") else 0
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        span, *_, file = line.split(maxsplit=5)
+        first, last = (int(bound, 16) for bound in span.split("-"))
+        if first <= address < last and file.startswith(os.sep):
+            return file
+    return ""
+
+
 def _no_device(status: int) -> HsaError:
     """0x1008 from hsa_init means that the kernel driver cannot be reached; say why in words."""
     node = Path("/dev/kfd")

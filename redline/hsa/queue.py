@@ -64,7 +64,8 @@ class _Failure:
 class Queue(Handle):
     """One ring of `packets` slots (a power of two) on one agent. Any thread may call its methods.
 
-    `cu_mask`: a flag for each compute unit that may run its work, in ROCr's order; None for all. `priority`: "low",
+    `cu_mask`: a flag for each compute unit that may run its work, in ROCr's order; None for all. From gfx10 on units
+    come in pairs (one WGP), and the driver takes whole pairs only (Linux, pqm_update_mqd). `priority`: "low",
     "normal" or "high" among queues. Raises HsaError for a number of packets that the agent's limits do not allow, for a
     mask or a priority that there is not, or when the runtime makes no queue.
     """
@@ -274,9 +275,14 @@ class Queue(Handle):
         """Words of 32 bits, the first unit lowest."""
         units = self.agent.compute_units
         given = [bool(flag) for flag in flags]
-        if len(given) != units or not any(given):
-            seen = f"{sum(given)} of {len(given)} flags set"
-            raise self._bad_option("cu_mask=", seen, f"{units} flags, one for each compute unit, one of them set")
+        if len(given) != units or not any(given) or given[::2] != given[1::2]:
+            seen = f"{sum(given)} of {len(given)} flags set" + (
+                "" if given[::2] == given[1::2] else ", half a pair among them"
+            )
+            allowed = (
+                f"{units} flags, one for each compute unit, set in pairs (0 and 1, 2 and 3, ...) and at least one pair"
+            )
+            raise self._bad_option("cu_mask=", seen, allowed)
         return [sum(flag << at for at, flag in enumerate(given[first : first + 32])) for first in range(0, units, 32)]
 
     def _bad_option(self, name: str, seen: str, allowed: str) -> HsaError:

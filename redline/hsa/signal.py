@@ -81,7 +81,8 @@ class Signal(Handle):
     def dispatch_time(self, agent: Agent) -> tuple[float, float]:
         """When the dispatch that completed this signal last began and ended, in seconds of the runtime's clock.
 
-        Its queue must have been profiled (`Queue.profile`) when it ran. Raises HsaError when the runtime has no times.
+        Its queue must have been profiled (`Queue.profile`) when it ran: the runtime does not know whether it was, and
+        then the times mean nothing (zeros on a software device). Raises HsaError when the runtime refuses.
         """
         times = hsa_amd_profiling_dispatch_time_t()
         self.runtime.require_open()

@@ -27,8 +27,8 @@ GRID_MAX_SIZE = 4294967295
 WORKGROUP_MAX_SIZE = 1024
 QUEUES_MAX, QUEUE_MIN_SIZE, QUEUE_MAX_SIZE = 128, 64, 131072
 
-# One unit, for nothing runs beside anything else; bus 3, device 0, function 0.
-COMPUTE_UNITS, BDFID = 1, 3 << 8
+# One pair of units, the least that a mask may enable; bus 3, device 0, function 0.
+COMPUTE_UNITS, BDFID = 2, 3 << 8
 
 _KERNARG = PoolFlags.HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_KERNARG_INIT
 _FINE = PoolFlags.HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_FINE_GRAINED

@@ -74,11 +74,14 @@ class AqlProcessor:
         if gcr:
             self._reader.backend.acquire(gcr, whole=True)
 
-    def _complete(self, packet: AqlPacket) -> None:
+    def _complete(self, packet: AqlPacket, times: tuple[int, int] | None = None) -> None:
+        """Times go first: who sees the value may ask for them."""
         signal = packet.completion_signal
         if not signal:
             return
         try:
+            if times:
+                self._signals.note_times(signal, *times)
             self._signals.subtract(signal, 1)
         except Refusal as refusal:
             allowed = "a signal that lives until the packet is done"
@@ -120,9 +123,7 @@ class AqlProcessor:
         reader.start(executed, f"AQL packet {packet.index}", cancelled)
 
         def ended() -> None:
-            if self.profiled and packet.completion_signal:
-                self._signals.note_times(packet.completion_signal, began, device_ticks())
-            self._complete(packet)
+            self._complete(packet, (began, device_ticks()) if self.profiled else None)
 
         reader.backend.when_ended(RELEASES[packet.words[0] >> RELEASE & 3], ended)
 

@@ -23,7 +23,16 @@ from redline.errors import UnsupportedTarget
 from redline.hsa.abi import AGENT_CALLBACK, POOL_CALLBACK, QueuePriority, Status, SystemInfo
 from redline.hsa.lib import RuntimeTable, callback_table
 from redline.hsa.prototypes import PROTOTYPES
-from redline.sim.agents import CPU_AGENT, GPU_AGENT, POOLS, QUEUE_MAX_SIZE, QUEUE_MIN_SIZE, agent_info, pool_info
+from redline.sim.agents import (
+    COMPUTE_UNITS,
+    CPU_AGENT,
+    GPU_AGENT,
+    POOLS,
+    QUEUE_MAX_SIZE,
+    QUEUE_MIN_SIZE,
+    agent_info,
+    pool_info,
+)
 from redline.sim.aql import AqlProcessor
 from redline.sim.clock import DEVICE_TICKS_PER_SECOND, device_ticks
 from redline.sim.dispatch import Backend
@@ -265,11 +274,19 @@ class SimRuntime:
             raise Refusal(Status.HSA_STATUS_ERROR, text)
 
     def _queue_cu_mask(self, address: int | None, bits: int, mask: int | None) -> None:
-        """Checked and kept; this device runs everything at once, whatever the mask."""
+        """Checked and kept; this device runs everything at once, whatever the mask.
+
+        Sources: ROCr's AqlQueue::SetCUMasking (bits beyond the units are dropped; what the driver refuses is
+        HSA_STATUS_ERROR) and Linux's pqm_update_mqd (from gfx10 on units come in pairs).
+        """
         queue = self._queue(address)
         if bits % 32 or (bits and not mask):
             raise Refusal(Status.HSA_STATUS_ERROR_INVALID_ARGUMENT, f"{bits} bits; allowed: a multiple of 32")
-        queue.cu_mask = tuple((ctypes.c_uint32 * (bits // 32)).from_address(mask or 0)) if bits else ()
+        words = tuple((ctypes.c_uint32 * (bits // 32)).from_address(mask or 0)) if bits else ()
+        pairs = {words[0] >> at & 3 for at in range(0, COMPUTE_UNITS, 2)} if words else {3}
+        if not pairs <= {0, 3} or 3 not in pairs:
+            raise Refusal(Status.HSA_STATUS_ERROR, f"mask {words}; allowed: whole pairs of units, at least one")
+        queue.cu_mask = words
 
     def _queue_priority(self, address: int | None, priority: int) -> None:
         queue = self._queue(address)

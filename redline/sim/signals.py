@@ -97,7 +97,9 @@ class Signals:
 
     def note_times(self, handle: int, start: int, end: int) -> None:
         """What a packet processor leaves in the completion signal of a profiled dispatch, in ticks."""
-        self._memory.store(handle + amd_signal_t.start_ts.offset, struct.pack("<QQ", start, end))
+        with self._changed:  # one that is destroyed meanwhile may be other memory already
+            self.require(handle)
+            self._memory.store(handle + amd_signal_t.start_ts.offset, struct.pack("<QQ", start, end))
 
     def times(self, handle: int) -> bytes:
         """Start and end, 16 bytes."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from ctypes import c_uint32
@@ -14,7 +15,7 @@ import pytest
 
 import redline as rl
 from redline.doctor import rocm_version
-from redline.errors import HsaError
+from redline.errors import HsaError, QueueFailed
 from redline.hsa import Runtime
 from redline.hsa.abi import AGENT_CALLBACK, AgentInfo, Status
 from redline.hsa.causes import CAUSES
@@ -22,6 +23,7 @@ from redline.hsa.lib import Hsa
 from redline.sim.agents import CPU_AGENT, GPU_AGENT
 from redline.sim.runtime import SimRuntime
 from tests.hsa.fakes import fake_agent, table_with
+from tests.sim.aql_kernels import kernel
 from tests.sim.streams import Remembering, device, launch, run_stream
 
 SECOND = 0xC0_0000_0003
@@ -84,7 +86,7 @@ def test_an_agent_says_what_it_is() -> None:
     """Limits and place, each asked once."""
     with device() as (_, agent):
         assert (agent.target, agent.pci_id, agent.uuid) == ("gfx1201", "0000:03:00.0", "GPU-XX")
-        assert (agent.compute_units, agent.max_workgroup, agent.max_queues) == (1, 1024, 128)
+        assert (agent.compute_units, agent.max_workgroup, agent.max_queues) == (2, 1024, 128)
         assert agent.max_grid == (2147483647, 65535, 65535)
         assert agent.clock_hz == agent.runtime.ticks_per_second()
         assert agent.chip_id == 0
@@ -104,11 +106,16 @@ def test_a_queue_has_its_mask_and_priority_before_anything_runs() -> None:
 
     with fake_agent({"hsa_amd_queue_cu_set_mask": mask, "hsa_amd_queue_set_priority": priority}) as agent:
         agent.__dict__["compute_units"] = 40
-        with agent.queue(cu_mask=[at % 2 == 0 for at in range(40)], priority="high"):
-            assert calls == [("mask", [0x55555555, 0x55]), ("priority", 2)]
+        with agent.queue(cu_mask=[at % 4 < 2 for at in range(40)], priority="high"):
+            assert calls == [("mask", [0x33333333, 0x33]), ("priority", 2)]
         with agent.queue():
             assert len(calls) == 2
-        for options in ({"cu_mask": [True] * 32}, {"cu_mask": [False] * 40}, {"priority": "urgent"}):
+        for options in (
+            {"cu_mask": [True] * 32},
+            {"cu_mask": [False] * 40},
+            {"cu_mask": [True] + [False] * 39},
+            {"priority": "urgent"},
+        ):
             with pytest.raises(HsaError, match=r"RL0910 (cu_mask|priority)= of a queue on gfx1201"):
                 agent.queue(**options)
 
@@ -119,7 +126,7 @@ def test_a_queue_whose_mask_is_refused_is_given_back() -> None:
     with fake_agent(refused) as agent:
         before = len(agent.runtime.resources)
         with pytest.raises(HsaError, match=r"HSA_STATUS_CU_MASK_REDUCED.*only for units that are left"):
-            agent.queue(cu_mask=[True])
+            agent.queue(cu_mask=[True, True])
         assert len(agent.runtime.resources) == before
 
 
@@ -136,6 +143,48 @@ def test_dispatches_are_timed_where_the_queue_is_profiled() -> None:
         signal.wait_below(1, 5.0, poll=queue.check)
         assert signal.dispatch_time(agent) == (began, ended), "a barrier packet is no dispatch"
         run_stream(agent, launch())
+
+
+def test_a_profiled_dispatch_leaves_its_times_in_its_completion_signal() -> None:
+    """From the packet to the seconds, and only while profiling is on."""
+    with kernel(backend=Remembering(lambda *_: time.sleep(0.02))) as k, k.agent.queue() as queue:
+        for on in (False, True):
+            queue.profile(on=on)
+            with k.agent.signal(1) as signal:
+                queue.submit(k.packet(signal=signal.handle))
+                signal.wait_below(1, 5.0, poll=queue.check)
+                began, ended = signal.dispatch_time(k.agent)
+                assert (ended - began > 0.01) is on
+
+
+def test_a_profiled_dispatch_whose_signal_is_gone_writes_nowhere() -> None:
+    """The memory may be somebody else's by then: the queue stops as it does without profiling."""
+    with kernel(backend=Remembering(lambda *_: victims.pop().close())) as k, k.agent.queue() as queue:
+        victims = [k.agent.signal(1)]
+        queue.profile()
+        queue.submit(k.packet(signal=victims[0].handle))
+        with (
+            k.agent.signal(1) as never,
+            pytest.raises(QueueFailed, match="dword 14: completion signal .*gone meanwhile"),
+        ):
+            never.wait_below(1, 10, poll=queue.check)
+
+
+@pytest.mark.parametrize("mask", [0, 1, 2, 0xFFFFFFFC])
+def test_the_software_device_takes_whole_pairs_of_units(mask: int) -> None:
+    """As the driver does for every GPU from gfx10 on."""
+    with device() as (sim, agent), agent.queue() as queue:
+        words = (c_uint32 * 1)(mask)
+        assert agent.runtime.hsa.call("hsa_amd_queue_cu_set_mask", queue.address, 32, words) == Status.HSA_STATUS_ERROR
+        with agent.queue(cu_mask=[True, True]) as masked:
+            assert sim.queues[masked.address].cu_mask == (3,)
+
+
+def test_an_empty_list_of_visible_devices_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """ROCr shows no GPU at all then (RvdFilter::SelectZeroDevices)."""
+    monkeypatch.setenv("ROCR_VISIBLE_DEVICES", "")
+    with two_gpus(monkeypatch), pytest.raises(HsaError, match="ROCR_VISIBLE_DEVICES=empty, which hides all"):
+        rl.open("hsa:2")
 
 
 def test_every_status_has_its_usual_causes() -> None:
@@ -161,3 +210,6 @@ def test_the_rocm_version_stands_beside_the_library(tmp_path: Path) -> None:
     assert rocm_version(str(library)) == "7.14.1-123"
     (tmp_path / ".info" / "version").write_text("6.4.3\n")
     assert "older than 7.14" in rocm_version(str(library))
+    (tmp_path / ".info" / "version").write_text("develop\n")
+    assert rocm_version(str(library)) == "develop"
+    assert rocm_version("").startswith("unknown"), "no file, no folder to look in"

@@ -21,8 +21,8 @@ from typing import Any
 import pytest
 
 from redline.hsa import abi
-from redline.hsa.lib import load_real_table
-from redline.hsa.prototypes import PROTOTYPES
+from redline.hsa.lib import file_of, load_real_table, search_library
+from redline.hsa.prototypes import CTYPES, PROTOTYPES
 
 pytestmark = pytest.mark.hsalib
 
@@ -62,6 +62,10 @@ def _members(kind: Any) -> list[str]:
     return [name for name, *_ in kind._fields_ if f"{kind.__name__}.{name}" not in NEWER]
 
 
+def _by_value() -> list[str]:
+    return [name for name, kind in CTYPES.items() if kind is not None]
+
+
 def _probe() -> str:
     """A program that prints what the compiler knows, and does not compile where a type differs."""
     lines = ["#include <stdio.h>", "#include <stddef.h>", "#include <hsa/hsa.h>", "#include <hsa/hsa_ext_amd.h>"]
@@ -73,6 +77,8 @@ def _probe() -> str:
     for name, _ in _enumerators():
         if name not in NEWER:
             lines.append(f'printf("{name} %lld\\n", (long long){name});')
+    for number, name in enumerate(_by_value()):
+        lines.append(f'printf("passed{number} %zu\\n", sizeof({name}));')
     for kind in _structures():
         name = kind.__name__
         lines.append(f'printf("{name} %zu\\n", sizeof({name}));')
@@ -112,6 +118,12 @@ def test_every_size_and_offset_is_the_compilers(numbers: dict[str, int]) -> None
         assert ctypes.sizeof(kind) == numbers[name], name
 
 
+def test_every_type_passed_by_value_is_as_large_as_the_compilers(numbers: dict[str, int]) -> None:
+    """The words of the prototypes are C's; what ctypes passes for each has its size."""
+    sizes = [ctypes.sizeof(CTYPES[name]) for name in _by_value()]
+    assert sizes == [numbers[f"passed{number}"] for number in range(len(sizes))]
+
+
 def test_the_probe_can_fail(tmp_path: Path) -> None:
     """A wrong argument type does not compile."""
     compiler = shutil.which("cc") or shutil.which("clang-22") or shutil.which("clang-19")
@@ -132,13 +144,27 @@ def test_every_call_resolves_in_the_real_library() -> None:
     assert all(table.addresses.values())
 
 
-def test_without_a_gpu_hsa_init_says_so_and_doctor_explains_it() -> None:
-    """0x1008 where there is no /dev/kfd; nothing else of the library is called."""
+def test_the_file_of_a_library_found_by_name_is_known() -> None:
+    """Its ROCm version is looked for beside it."""
+    library, _ = search_library()
+    assert library is not None
+    assert Path(file_of(library)).name.startswith("libhsa-runtime64.so.1")
+    assert file_of(ctypes.CDLL(None)) == ""
+
+
+def test_without_a_gpu_hsa_init_says_so_and_doctor_explains_it(tmp_path: Path) -> None:
+    """0x1008 where there is no /dev/kfd; nothing else of the library is called. The version is the library's own, and
+    not that of the folder in which the command runs."""
+    (tmp_path / ".info").mkdir()
+    (tmp_path / ".info" / "version").write_text("5.0.0\n")
+    here = tmp_path / "here"
+    here.mkdir()
     assert not os.path.exists("/dev/kfd"), "this test is for machines without a GPU"
     environment = {name: value for name, value in os.environ.items() if name != "REDLINE_LIBHSA"}
     command = [sys.executable, "-m", "redline", "doctor", "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment, cwd=here)
     gpu = json.loads(done.stdout)["gpu"]
     assert gpu["library"].endswith("libhsa-runtime64.so.1")
+    assert gpu["rocm"].startswith("unknown")
     assert gpu["agents"] == []
     assert "RL0903 hsa_init: HSA_STATUS_ERROR_OUT_OF_RESOURCES (0x1008): no /dev/kfd" in gpu["off"]
