@@ -24,7 +24,7 @@ from redline.sim.agents import CPU_AGENT, GPU_AGENT
 from redline.sim.runtime import SimRuntime
 from tests.hsa.fakes import fake_agent, table_with
 from tests.sim.aql_kernels import kernel
-from tests.sim.streams import Remembering, device, launch, run_stream
+from tests.sim.streams import Remembering, bare_signal, destroy_signal, device, launch, run_stream
 
 SECOND = 0xC0_0000_0003
 
@@ -159,10 +159,14 @@ def test_a_profiled_dispatch_leaves_its_times_in_its_completion_signal() -> None
 
 def test_a_profiled_dispatch_whose_signal_is_gone_writes_nowhere() -> None:
     """The memory may be somebody else's by then: the queue stops as it does without profiling."""
-    with kernel(backend=Remembering(lambda *_: victims.pop().close())) as k, k.agent.queue() as queue:
-        victims = [k.agent.signal(1)]
+
+    def destroy(*_: object) -> None:
+        destroy_signal(k.agent, victims.pop())
+
+    with kernel(backend=Remembering(destroy)) as k, k.agent.queue() as queue:
+        victims = [bare_signal(k.agent)]
         queue.profile()
-        queue.submit(k.packet(signal=victims[0].handle))
+        queue.submit(k.packet(signal=victims[0]))
         with (
             k.agent.signal(1) as never,
             pytest.raises(QueueFailed, match="dword 14: completion signal .*gone meanwhile"),

@@ -113,3 +113,15 @@ def allocate_raw(runtime: Runtime, pool: int, nbytes: int, flags: int) -> tuple[
     out = c_void_p()
     status = runtime.hsa.call("hsa_amd_memory_pool_allocate", c_uint64(pool), nbytes, flags, byref(out))
     return int(status), int(out.value or 0)
+
+
+def bare_signal(agent: Agent, initial: int = 1) -> int:
+    """The handle of a signal that no `Signal` owns, so that a test may destroy it under a running packet."""
+    handle = c_uint64()
+    agent.runtime.hsa.check("hsa_signal_create", initial, 0, None, byref(handle))
+    return handle.value
+
+
+def destroy_signal(agent: Agent, handle: int) -> None:
+    """At once, whatever still uses it."""
+    agent.runtime.hsa.check("hsa_signal_destroy", handle)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from redline.errors import QueueFailed
 from redline.sim.dispatch import Dispatch
 from tests.sim.aql_kernels import kernel
-from tests.sim.streams import Remembering, device
+from tests.sim.streams import Remembering, bare_signal, destroy_signal, device
 
 # Barriers
 
@@ -109,17 +109,17 @@ def test_doorbells_are_no_signals_of_packets() -> None:
 def test_a_signal_that_is_destroyed_under_a_packet_stops_the_queue_with_its_handle() -> None:
     """As a dependency and as the completion signal: hardware would read and write freed memory."""
     with device() as (_, agent), agent.queue() as queue, agent.signal(1) as never:
-        gone = agent.signal(1)
-        queue.submit(barrier(3, [gone.handle]))
+        gone = bare_signal(agent)
+        queue.submit(barrier(3, [gone]))
         time.sleep(0.02)
-        agent.runtime.hsa.check("hsa_signal_destroy", gone.handle)  # `close` would wait until the queue is done
+        destroy_signal(agent, gone)
         with pytest.raises(QueueFailed, match=r"dword 2: dep_signal of barrier-AND: signal 0x[0-9a-f]+ is not alive"):
             never.wait_below(1, 10, poll=queue.check)
 
     def destroy(*_: object) -> None:
-        k.agent.runtime.hsa.check("hsa_signal_destroy", victims.pop().handle)
+        destroy_signal(k.agent, victims.pop())
 
     with kernel(backend=Remembering(destroy)) as k:
-        victims = [k.agent.signal(1)]
+        victims = [bare_signal(k.agent)]
         with pytest.raises(QueueFailed, match=r"dword 14: completion signal 0x[0-9a-f]+, gone meanwhile"):
-            k.run(k.packet(signal=victims[0].handle))
+            k.run(k.packet(signal=victims[0]))
