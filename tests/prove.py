@@ -172,10 +172,13 @@ def self_test() -> dict[str, Any]:
     """Every planted fault and every generic mutant of the derivation is found by `redline-fuzz`."""
     # A process of its own: whatever this one has imported of ours would be imported by its children too.
     done = subprocess.run(
-        [sys.executable, "-m", "redline_fuzz.cli", "self-test", "--json"], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "redline_fuzz.cli", "self-test", "--json"],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
     )
     if done.returncode not in (0, 1):
-        raise RuntimeError(done.stderr)
+        raise RuntimeError(f"redline-fuzz self-test ended with {done.returncode}")
     record = json.loads(done.stdout)
     missed = [name for name, reason in record["survivors"].items() if not reason]
     missed += ["sound Redline is accused: " + record["accused"]] if record["accused"] else []

@@ -223,7 +223,7 @@ def _self_test(options: argparse.Namespace) -> int:
             options.examples,
             options.fault or None,
             workers=options.workers,
-            progress=None if options.json else step(),
+            progress=step(),
         )
     except KeyError as unknown:
         print(f"redline-fuzz: no planted fault {unknown}; leave the name out to see all of them", file=sys.stderr)
