@@ -18,6 +18,9 @@ from types import CodeType, ModuleType
 #: Seconds that the examples of one chunk may take, which take some: a loop that never ends is found by it.
 BOUND_SECONDS = 240
 
+#: The most examples for a mutant that is listed as equivalent: enough to notice a list that is out of date.
+LISTED_EXAMPLES = 100
+
 
 @dataclass(frozen=True)
 class Fault:
@@ -95,13 +98,16 @@ def _too_long(_signal: int, _frame: object) -> None:
 def search(fault: Fault | None, seed: int, examples: int) -> Search:
     """Plant and judge until an oracle finds something; for a fresh process. Without a fault: is all well?
 
-    Kept cases come first, then random ones.
+    Kept cases come first, then random ones; fewer where a fault is listed as meaning the same.
     """
+    from redline_fuzz.operator_mutants import EQUIVALENT
+
     name = fault.name if fault else "none"
     if fault:
         plant(fault)
     signal.signal(signal.SIGALRM, _too_long)
     done = 0
+    examples = min(examples, LISTED_EXAMPLES) if name in EQUIVALENT else examples
     try:
         from redline_fuzz import corpus
         from redline_fuzz.judging import Tally
