@@ -20,6 +20,7 @@ from .ranges import Buffer
 
 if TYPE_CHECKING:
     from .device import Bindings, Device
+    from .flight import Uses
     from .plan import Plan
 
 #: How much cache maintenance a kind needs: an uncached page is never in L2, a fine-grained one may be on gfx12,
@@ -93,3 +94,21 @@ def _check_pair(bound: Mapping[int, DeviceBuffer], first: Buffer, second: Buffer
 
 def _refused(code: str, where: str, seen: str, allowed: str, do: str) -> BindingError:
     return BindingError(code, where=where, seen=seen, allowed=allowed, do=do)
+
+
+def touched(plan: Plan, bound: Mapping[int, DeviceBuffer]) -> tuple[list[Uses], list[Uses]]:
+    """The bound memories that the plan only reads, and those that it writes."""
+    touches = [touch for launch in plan.launches for touch in launch.touches]
+    written = {plan.buffers[touch.buffer].root for touch in touches if touch.writes}
+    reads = [memory.uses for index, memory in bound.items() if index not in written]
+    return reads, [memory.uses for index, memory in bound.items() if index in written]
+
+
+def merged(plan: Plan, bound: Mapping[int, DeviceBuffer], bindings: Bindings) -> Bindings:
+    """What is bound now, by name, replaced by what is given; anything wrong in it is left for `bind` to name."""
+    if not isinstance(bindings, Mapping):
+        return bindings
+    given = {key if isinstance(key, str) else getattr(key, "name", "") for key in bindings}
+    names = {index: plan.buffers[index].name for index in bound}
+    kept: dict[Buffer | str, DeviceBuffer] = {names[i]: memory for i, memory in bound.items() if names[i] not in given}
+    return kept | dict(bindings)

@@ -8,7 +8,6 @@ packets. Decides no order and no fence.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -16,10 +15,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from . import hsa
-from .bindings import bind
+from .bindings import bind, merged, touched
 from .ending import Ending, Part
 from .errors import BindingError, HsaError, NotRecorded, QueueFailed, ReplayTimeout
-from .flight import Flight, Uses
+from .fitting import check_grid, check_plan, check_target
+from .flight import Flight
 from .kernarg import encode
 from .packets import Batches, repeated
 from .placed import Placed, describe
@@ -27,9 +27,8 @@ from .route import route_proof
 from .spans import Span, spans
 
 if TYPE_CHECKING:
-    from .device import Bindings, Device, DeviceBuffer
+    from .device import Bindings, Device
     from .plan import Plan
-    from .ranges import Buffer
 
 #: Slots of the smallest ring.
 LEAST_PACKETS: Final = 64
@@ -46,11 +45,11 @@ class Replay:
     """
 
     def __init__(self, device: Device, plan: Plan, bindings: Bindings) -> None:
-        _check_plan(plan)
+        check_plan(plan)
         self.device, self.plan, self.program = device, plan, plan.program
-        self._check_target()
+        check_target(device, plan)
         self._bound = bind(plan, device, bindings)
-        self._check_grid()
+        check_grid(device, plan)
         self._name = f"plan {plan.fingerprint[:16]}"
         self._missing = {slot.name for slot in plan.slots if slot.default is None}
         self._types = {slot.name: (at, slot.type, f"slot {slot.name!r}") for at, slot in enumerate(plan.slots)}
@@ -69,7 +68,7 @@ class Replay:
             with suppress(HsaError):  # nothing was submitted; the first error is the one to raise
                 stack.close()
             raise
-        self._flight = Flight(*_touched(plan, self._bound))
+        self._flight = Flight(*touched(plan, self._bound))
         self._submissions = 0
         self._ending = Ending(self._flight, self._queues, self.placed.final, device.name, _described(plan))
         # Must not hold the replay itself, nor may the queues' packet descriptions: it would never be collected.
@@ -92,28 +91,6 @@ class Replay:
                 do="lower with form='pm4', or record fewer launches per graph",
             )
         return stack.enter_context(self.device.agent.queue(max(LEAST_PACKETS, 1 << (packets - 1).bit_length())))
-
-    def _check_target(self) -> None:
-        if self.plan.target != self.device.target:
-            raise BindingError(
-                "RL0704",
-                where=f"instantiate on {self.device.name}",
-                seen=f"a plan for {self.plan.target}",
-                allowed=f"plans for {self.device.target}",
-                do="compile the kernels for this device and record them again",
-            )
-
-    def _check_grid(self) -> None:
-        for launch in self.plan.launches:
-            limits = self.device.agent.max_grid
-            if any(size > limit for size, limit in zip(launch.global_size, limits, strict=True)):
-                raise BindingError(
-                    "RL0705",
-                    where=f"{launch} ({launch.site})",
-                    seen=f"{launch.global_size} work-items",
-                    allowed=f"at most {limits} on {self.device.name}",
-                    do="split the launch or use a grid-stride loop",
-                )
 
     # -- use --
 
@@ -142,10 +119,10 @@ class Replay:
         """
         with self._flight.lock:
             self._check_usable("bind")
-            now = bind(self.plan, self.device, _merged(self.plan, self._bound, bindings))
+            now = bind(self.plan, self.device, merged(self.plan, self._bound, bindings))
             self.placed.bind(now)
             self._bound = now
-            self._flight.use(*_touched(self.plan, now))
+            self._flight.use(*touched(self.plan, now))
 
     def submit(self, times: int = 1, *, release: bool = True) -> None:
         """Submit `times` replays back to back and return; all with the same arguments.
@@ -356,43 +333,10 @@ def _free(queues: list[hsa.Queue], stack: ExitStack, flight: Flight) -> None:
         flight.close()
 
 
-def _touched(plan: Plan, bound: Mapping[int, DeviceBuffer]) -> tuple[list[Uses], list[Uses]]:
-    """The bound memories that the plan only reads, and those that it writes."""
-    touches = [touch for launch in plan.launches for touch in launch.touches]
-    written = {plan.buffers[touch.buffer].root for touch in touches if touch.writes}
-    reads = [memory.uses for index, memory in bound.items() if index not in written]
-    return reads, [memory.uses for index, memory in bound.items() if index in written]
-
-
-def _merged(plan: Plan, bound: Mapping[int, DeviceBuffer], bindings: Bindings) -> Bindings:
-    """What is bound now, by name, replaced by what is given; anything wrong in it is left for `bind` to name."""
-    if not isinstance(bindings, Mapping):
-        return bindings
-    given = {key if isinstance(key, str) else getattr(key, "name", "") for key in bindings}
-    names = {index: plan.buffers[index].name for index in bound}
-    merged: dict[Buffer | str, DeviceBuffer] = {
-        names[i]: memory for i, memory in bound.items() if names[i] not in given
-    }
-    return merged | dict(bindings)
-
-
 def _described(plan: Plan) -> str:
     names = ", ".join(str(launch) for launch in plan.launches[:4])
     more = "" if len(plan.launches) <= 4 else f" and {len(plan.launches) - 4} more"
     return f"plan {plan.fingerprint[:16]}: {names}{more}"
-
-
-def _check_plan(plan: object) -> None:
-    from .plan import Plan
-
-    if not isinstance(plan, Plan):
-        raise BindingError(
-            "RL0714",
-            where="Device.instantiate",
-            seen=f"{type(plan).__name__} {plan!r}",
-            allowed="a Plan, as graph.compile() returns it",
-            do="compile the graph first",
-        )
 
 
 def _check_timeout(timeout: float) -> None:

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a plan fits a device: what is given is a plan, of the device's target, with grids that the agent allows.
+
+Bindings are `bindings.py`'s.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .errors import BindingError
+
+if TYPE_CHECKING:
+    from .device import Device
+    from .plan import Plan
+
+
+def check_plan(plan: object) -> None:
+    """What `graph.compile()` returned, and nothing else."""
+    from .plan import Plan
+
+    if not isinstance(plan, Plan):
+        raise BindingError(
+            "RL0714",
+            where="Device.instantiate",
+            seen=f"{type(plan).__name__} {plan!r}",
+            allowed="a Plan, as graph.compile() returns it",
+            do="compile the graph first",
+        )
+
+
+def check_target(device: Device, plan: Plan) -> None:
+    """The kernels are compiled for the device's GPU."""
+    if plan.target != device.target:
+        raise BindingError(
+            "RL0704",
+            where=f"instantiate on {device.name}",
+            seen=f"a plan for {plan.target}",
+            allowed=f"plans for {device.target}",
+            do="compile the kernels for this device and record them again",
+        )
+
+
+def check_grid(device: Device, plan: Plan) -> None:
+    """No launch is larger than the agent allows."""
+    for launch in plan.launches:
+        limits = device.agent.max_grid
+        if any(size > limit for size, limit in zip(launch.global_size, limits, strict=True)):
+            raise BindingError(
+                "RL0705",
+                where=f"{launch} ({launch.site})",
+                seen=f"{launch.global_size} work-items",
+                allowed=f"at most {limits} on {device.name}",
+                do="split the launch or use a grid-stride loop",
+            )
