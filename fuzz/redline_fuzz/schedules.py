@@ -84,7 +84,7 @@ def _adversaries() -> list[Schedule]:
         Schedule(stale, keeps, early, reverse)
         for stale in ("oldest", "newest")
         for keeps in (True, False)
-        for early, reverse in ((False, True), (False, False), (True, False))
+        for early, reverse in ((False, True), (False, False), (True, False), (True, True))
     ]
 
 
