@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The oracle of the forms of submission: lanes, phases and AQL packets are safe, and nothing of them can be taken away.
 
-Every form of a case runs on the hostile machine, whose queues know barrier bits, scopes and signals. Then one barrier
+One form of each case runs on the hostile machine, whose queues know barrier bits, scopes and signals. Then one barrier
 bit, one wait, one acquire or one class is left out, and some schedule must differ. What a named rule keeps (the cold
 entry of a lane, releases, the wait of a phase for all of the one before, the ends) is excused, and so is an acquire
 that another lane's happens to make up for (rule `own-acquires`).
