@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from radiowave.bundle import BundleEntry as BundleEntry
     from radiowave.bundle import unbundle as unbundle
+    from radiowave.certificate import KernelCertificate as KernelCertificate
+    from radiowave.certificate import Site as Site
+    from radiowave.certifier import certify as certify
     from radiowave.code_object import CodeObject as CodeObject
     from radiowave.code_object import KernelFacts as KernelFacts
     from radiowave.compile import CompileJob as CompileJob
@@ -46,13 +49,16 @@ _HOME = {
     "Instruction": "disassemble",
     "InstructionCheck": "refused",
     "KernelFacts": "code_object",
+    "KernelCertificate": "certificate",
     "LinkError": "errors",
     "RadiowaveError": "errors",
     "RefusedInstruction": "refused",
+    "Site": "certificate",
     "TARGETS": "targets",
     "Tool": "toolchain",
     "ToolchainError": "errors",
     "UnsupportedTarget": "errors",
+    "certify": "certifier",
     "compile_file": "compile",
     "compile_ir": "compile",
     "compile_many": "compile",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a certificate says: how one kernel reads memory, and the instruction that each answer rests on.
 
-Data only. `certify.py` makes certificates; `redline` turns them into cache classes; manifests store them as JSON.
+Data only. `certifier.py` makes certificates; `redline` turns them into cache classes; manifests store them as JSON.
 Meaning of the verdicts: a kernel that is "vmem_only" reads memory that may change by vector loads alone; "scalar_args"
 by scalar loads too, but only through the pointer arguments listed; "scalar_or_unknown" is everything else.
 """
@@ -30,7 +30,8 @@ class Site:
 
     `address` is the ELF address in bytes, `text` LLVM's text. `path` is "scalar" or "vector", or "none" for an
     instruction that is no access but stopped the proof (an unknown jump). `arguments` are the kernarg offsets in bytes
-    of the pointers that the address may come from. `at_l2`: an atomic, or a load of device scope or wider, which no
+    of the pointers that the address may come from, `variables` the module's symbols; `beside_kernarg`: it may also lie
+    in the kernel's own arguments. `at_l2`: an atomic, or a load of device scope or wider, which no
     cache in front of L2 serves. `why` says in words what the class rests on.
     """
 
@@ -43,6 +44,8 @@ class Site:
     writes: bool = False
     at_l2: bool = False
     why: str = ""
+    variables: tuple[str, ...] = ()
+    beside_kernarg: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """Ready for `json.dumps`; the address as a number of bytes."""
@@ -55,6 +58,8 @@ class Site:
             "reads": self.reads,
             "writes": self.writes,
             "at_l2": self.at_l2,
+            "variables": list(self.variables),
+            "beside_kernarg": self.beside_kernarg,
             "why": self.why,
         }
 
