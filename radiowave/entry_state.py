@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from radiowave.code_object import KernelFacts
-from radiowave.flow_state import NONE, State, starts_with_all_lanes
+from radiowave.flow_state import NONE, State, first_state
 from radiowave.operands import TTMP
 from radiowave.values import PLAIN, Base, Other, Value, exact_pair
 
@@ -37,8 +37,7 @@ def entry_state(kernel: KernelFacts, target: str) -> State | None:
         return None
     # Scratch wave offset, workgroup ids x, y, z, workgroup info; gfx12 has the ids in TTMP registers.
     system = sum(descriptor.rsrc2 >> bit & 1 for bit in (0, 7, 8, 9, 10))
-    state = State()
-    starts_with_all_lanes(state)
+    state = first_state(kernel.wave)
     state.scalars.update(enumerate([*user, *[PLAIN] * (has_room_for - len(user) + system)]))
     state.scalars.update((TTMP + i, PLAIN) for i in range(16))
     # From gfx11 on all three work-item ids lie in v0.

@@ -29,10 +29,16 @@ class State:
     active: dict[int, Atoms] = field(default_factory=dict)
     resting: dict[int, Atoms] = field(default_factory=dict)
     scc: tuple[Hashable, ...] = ("scc", None)
+    wave: int = 32
+
+    @property
+    def masks(self) -> range:
+        """The registers of the execution mask."""
+        return range(EXEC, EXEC + self.wave // 32)
 
     def copy(self) -> State:
         """A state of its own."""
-        return State(dict(self.scalars), dict(self.active), dict(self.resting), self.scc)
+        return State(dict(self.scalars), dict(self.active), dict(self.resting), self.scc, self.wave)
 
     def scalar(self, number: int) -> Value:
         """What a scalar register holds; the null register reads as zero and is no concern of anybody."""
@@ -75,7 +81,12 @@ class State:
         """Nobody knows which lanes are active now."""
         self.widen(to_all=False)
         self.narrow()
-        self.scalars[EXEC] = self.scalars[EXEC + 1] = PLAIN
+        self.set_masks(PLAIN)
+
+    def set_masks(self, value: Value) -> None:
+        """The number in the execution mask; which lanes it leaves on is said by the methods above."""
+        for number in self.masks:
+            self.scalars[number] = value
 
     def forget_scalars(self) -> None:
         """Any scalar register may have been written."""
@@ -121,6 +132,8 @@ def _merge_scalars(merged: State, other: State, where: Hashable) -> None:
     merged.scalars = result
 
 
-def starts_with_all_lanes(state: State) -> None:
-    """The mask of a wave at its first instruction."""
-    state.scalars[EXEC] = state.scalars[EXEC + 1] = ALL_LANES
+def first_state(wave: int) -> State:
+    """Nothing but the mask of a wave of 32 or 64 lanes at its first instruction."""
+    state = State(wave=wave)
+    state.set_masks(ALL_LANES)
+    return state

@@ -55,7 +55,7 @@ _WORDS: Final = """
 #: Write no register that is followed.
 _NOTHING: Final = frozenset(_WORDS.split())
 _WAITS: Final = re.compile(r"s_wait(cnt)?(_\w+)?$")
-_COMPARES: Final = re.compile(r"s_(cmpk?|bitcmp[01])_\w+$|s_barrier_signal_isfirst$|s_alloc_vgpr$")
+_COMPARES: Final = re.compile(r"s_(cmpk?|bitcmp[01])_\w+$|s_barrier_(signal_isfirst|leave)$|s_alloc_vgpr$")
 
 #: Arithmetic without a rule of its own: writes its first operand and may write SCC.
 _ARITHMETIC: Final = re.compile(
@@ -116,23 +116,23 @@ def _write(op: Operation, state: State, results: list[Value]) -> None:
         if number < EXEC:
             state.set_scalar(number, value)
     if target.first + target.count > EXEC:
-        _set_mask(op, state, results[0])
+        _set_mask(op, state, results)
 
 
-def _set_mask(op: Operation, state: State, value: Value) -> None:
+def _set_mask(op: Operation, state: State, results: list[Value]) -> None:
     """A write of the execution mask: back to the first mask, down to fewer lanes, or to any."""
     sources = op.operands[1:]
     restores = op.name in ("s_or_b32", "s_or_b64") and any(_is_first_mask(s, state) for s in sources)
     kept = sources[:1] if re.match(r"s_(andn2|and_not1)_b", op.name) else sources if "s_and_b" in op.name else ()
-    if restores or value == ALL_LANES:
+    keeps = any(s.bank == "s" and s.registers == op.operands[0].registers for s in kept)
+    written = dict(zip(op.operands[0].registers, results, strict=False))
+    state.scalars.update((n, ALL_LANES if restores or v == ALL_LANES else mixed((v,))) for n, v in written.items())
+    if all(state.scalar(n) == ALL_LANES for n in state.masks):
         state.widen(to_all=True)
-        value = ALL_LANES
-    elif any(s.bank == "s" and s.first >= EXEC for s in kept):
-        state.narrow()
-    else:
-        state.any_mask()
-    for number in op.operands[0].registers:
-        state.scalars[number] = value if value == ALL_LANES else PLAIN
+        return
+    if not keeps:
+        state.widen(to_all=False)
+    state.narrow()
 
 
 def _is_first_mask(operand: Operand, state: State) -> bool:
@@ -145,13 +145,13 @@ def _save_mask(op: Operation, state: State, at: Hashable) -> None:
     how, what, size = found.groups()
     masks = range(EXEC, EXEC + int(size) // 32)
     old = [state.scalar(n) for n in masks]
+    new = mixed((*old, *(v for o in op.operands[1:] for v in words(o, state, len(masks)))))
     if how not in _NARROWING:
         state.widen(to_all=False)
     state.narrow()
-    for number in masks:
-        state.scalars[number] = PLAIN
+    state.scalars.update((n, new) for n in masks)
     for number, value in zip(op.operands[0].registers, old, strict=False):
-        state.set_scalar(number, value if what == "saveexec" else PLAIN)
+        state.set_scalar(number, value if what == "saveexec" else new)
     state.scc = ("scc", at)
 
 
@@ -265,8 +265,7 @@ def _token(bases: frozenset[Base], at: Hashable) -> Hashable:
 def _shift_right(op: Operation, state: State, at: Hashable) -> list[Value]:
     """Down to eight bits or the sign, what is left is too little to be half of a pointer."""
     target, source, distance = op.operands
-    values = words(source, state, target.count)
-    low = mixed(values)
+    low = mixed((*words(source, state, target.count), *words(distance, state, 1)))
     if distance.value is None or not 24 <= distance.value <= 31:
         return [low] * target.count
     return [SMALL] if target.count == 1 else [low, SMALL]
@@ -279,7 +278,8 @@ def _shift_left_wide(op: Operation, state: State, at: Hashable) -> list[Value]:
     if isinstance(high, Const) and high.value == 0:
         high = SMALL
     few = distance is not None and distance <= 8
-    return [mixed((low,)), SMALL] if few and high == SMALL else [mixed((low, high))] * 2
+    everything = mixed((low, high, *words(op.operands[2], state, 1)))
+    return [mixed((low,)), SMALL] if few and high == SMALL else [everything] * 2
 
 
 def _and(op: Operation, state: State, at: Hashable) -> list[Value]:

@@ -24,7 +24,7 @@ _FAMILIES: Final = """
     cubeid cubema cubesc cubetc cvt div dot2 dot2acc dot2c dot4 dot4c dot8 exp ffbh ffbl floor fma fmaak fmac fmamk
     fract frexp ldexp lerp log lshl lshlrev lshrrev mac mad madak madmk max max3 maximum maximum3 maximumminimum maxmin
     mbcnt med3 min min3 minimum minimum3 minimummaximum minmax mov movrels mqsad msad mul mullit not or or3 pack perm
-    pk qsad rcp rndne rsq sad sat sin sqrt sub subb subbrev subrev swmmac trunc wmma xad xnor xor xor3
+    pk qsad rcp rndne rsq sad sat sin sqrt sub subb subbrev subrev swmmac trig trunc wmma xad xnor xor xor3
 """
 _ARITHMETIC: Final = re.compile(rf"v_(dual_)?({'|'.join(_FAMILIES.split())})_\w+$")
 #: VOP3B: the second operand is written too, with a mask of lanes.
@@ -53,7 +53,7 @@ def _step(op: Operation, state: State, atoms: Atoms) -> bool:
         return True
     if _COMPARES_TO_EXEC.match(name):
         state.narrow()
-        state.scalars[EXEC] = state.scalars[EXEC + 1] = PLAIN
+        state.set_masks(PLAIN)
     elif _COMPARES.match(name):
         _write_scalar(op.operands[0], NONE, state)
     elif _TO_SCALAR.match(name):
