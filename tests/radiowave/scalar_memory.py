@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The memory that random kernels run in: which object each address lies in, and what a load brings from there.
+
+Objects lie 16 TiB apart, so a pointer plus an index stays with its object, as C wants it, and a wrong half of a pointer
+leads elsewhere. What memory holds is hostile: pointers into every object but the kernargs, and numbers
+that look like half of one.
+"""
+
+from __future__ import annotations
+
+import random
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+#: What a value was computed from, as bits: memory, and each pointer; argument n is FROM_ARGUMENT << n.
+FROM_MEMORY, FROM_KERNARG, FROM_CODE, FROM_ARGUMENT = 1, 2, 4, 8
+
+SHIFT = 44  # an object's share of the address space, 1 << SHIFT bytes
+
+
+class Object(IntEnum):
+    """Who owns an address: its bits from SHIFT on, the middle of each share being the object's start."""
+
+    NOWHERE = 0
+    KERNARG = 1
+    CODE = 2
+    HEAP = 3  # what is reached through pointers in memory alone
+    ARGUMENT = 4  # and those behind it
+
+
+def start_of(number: int) -> int:
+    """Where an object starts, give or take 4 GiB."""
+    return (number << SHIFT) + (1 << SHIFT - 1)
+
+
+CODE = start_of(Object.CODE)
+
+
+def object_at(address: int) -> int:
+    """The object that an address belongs to, inside of its bounds or not; one without a name for all others."""
+    return address >> SHIFT
+
+
+@dataclass
+class Memory:
+    """One placement of all objects, with numbers for the kernel's arguments.
+
+    `pointers` and `numbers` are kernarg offsets in bytes; `image` is the code object's memory by its ELF address.
+    """
+
+    seed: int
+    pointers: Sequence[int]
+    numbers: Sequence[int]
+    kernarg_bytes: int
+    image: bytes
+    kernarg: int = field(init=False)
+    slot: bytes = field(init=False)
+
+    def __post_init__(self) -> None:
+        rng = random.Random(self.seed)
+        # Redline never lets a slot cross 4 GiB; up to its very end is allowed.
+        low = rng.choice((0, 0x1000, 0xFFFFFF80, 0x7FFFFFC0))
+        self.kernarg = start_of(Object.KERNARG) + low
+        slot = bytearray(rng.randbytes(128))
+        for n, offset in enumerate(self.pointers):
+            low = rng.choice((0, 0x10, 0xFFFFFFF0, 0x80000000, rng.getrandbits(28) << 4))
+            struct.pack_into("<Q", slot, offset, start_of(Object.ARGUMENT + n) + low)
+        for offset in self.numbers:
+            struct.pack_into("<I", slot, offset, rng.choice((0, 1, 2, 8, 40, 0x80000000, 0xFFFFFFF8, 0xFFFFFFFF)))
+        self.slot = bytes(slot)
+
+    def word(self, address: int) -> int:
+        """The 32-bit word at an address, which is a multiple of 4."""
+        if 0 <= address - self.kernarg < len(self.slot):
+            return int.from_bytes(self.slot[address - self.kernarg :][:4], "little")
+        if 0 <= address - CODE < len(self.image):
+            return int.from_bytes(self.image[address - CODE :][:4], "little")
+        return self._long(address >> 3) >> (32 if address & 4 else 0) & 0xFFFFFFFF
+
+    def _long(self, place: int) -> int:
+        """Eight bytes of memory: a pointer into one of the objects, a small number, or noise."""
+        noise = (place * 0x9E3779B97F4A7C15 ^ self.seed * 0xC2B2AE3D27D4EB4F) & (1 << 64) - 1
+        noise ^= noise >> 29
+        noise = noise * 0xBF58476D1CE4E5B9 & (1 << 64) - 1
+        noise ^= noise >> 32
+        match noise & 3:
+            case 0:
+                return start_of(Object.HEAP + (noise >> 2) % (1 + len(self.pointers))) + (noise >> 8 & 0xFFF0)
+            case 1:
+                return start_of(Object.HEAP) + (noise >> 8 & 0xFFFFFFF0)
+            case 2:
+                return noise >> 8 & 0x3F
+            case _:
+                return noise
+
+    def taint(self, address: int) -> int:
+        """What a word of memory counts as computed from."""
+        if not 0 <= address - self.kernarg < self.kernarg_bytes:
+            return 0 if 0 <= address - CODE < len(self.image) else FROM_MEMORY
+        for n, offset in enumerate(self.pointers):
+            if offset <= address - self.kernarg < offset + 8:
+                return FROM_ARGUMENT << n
+        return 0
