@@ -23,6 +23,9 @@ from radiowave.memory_flow import Surroundings
 from radiowave.object_memory import ObjectMemory
 from radiowave.refused import ENCODINGS, MOST
 
+#: Revision of the rules; a change that lets any kernel have a narrower certificate raises it.
+RULES = 1
+
 #: What a scalar load may reach without any bearing on the verdict: no kernel of a plan writes these bytes.
 _FIXED: frozenset[Reach] = frozenset({"kernarg", "kernarg_indexed", "constant"})
 #: Memory that no pointer argument carries.
