@@ -4,6 +4,7 @@
 Data only. `certifier.py` makes certificates; `redline` turns them into cache classes; manifests store them as JSON.
 Meaning of the verdicts: a kernel that is "vmem_only" reads memory that may change by vector loads alone; "scalar_args"
 by scalar loads too, but only through the pointer arguments listed; "scalar_or_unknown" is everything else.
+Source of which loads pass which caches: LLVM AMDGPUUsage, "Memory Model gfx10-gfx11" and "gfx12".
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 
 Follows every path from the descriptor's entry, callees included, and fails closed: with anything unknown on the way
 (a jump, an opcode, bytes that do not decode) a kernel gets the widest certificate. What the words mean is in
-`certificate.py`; what a verdict rests on beyond the code is in `docs/certificates.md`.
+`certificate.py`; what a verdict rests on beyond the code is in `docs/certificates.md`. Source of where a kernel begins
+and with which registers: LLVM AMDGPUUsage, "Kernel Descriptor" and "Initial Kernel Execution State".
 """
 
 from __future__ import annotations

@@ -38,7 +38,8 @@ def verify(manifest: Manifest, data: bytes, disassembler: Disassembler | None = 
     """Check the bytes of a file, or of the code object alone, against their manifest.
 
     Raises ManifestError (RW0604) for other bytes, naming both hashes; CodeObjectError for bytes that are no code
-    object, ToolchainError where a disassembler exists and fails.
+    object, UnsupportedTarget for a target that is not on the list, ToolchainError where a disassembler exists and
+    fails.
     """
     seen = hashlib.sha256(data).hexdigest()
     stated = {sha256 for sha256 in (manifest.file.sha256, manifest.code_object.sha256) if sha256}

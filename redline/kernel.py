@@ -330,7 +330,8 @@ def load(
 
     Raises CodeObjectError for anything that is not whole, linked and for a supported GPU, and for a file that holds
     none or several for the target, or a manifest that is damaged or about other bytes; UnsupportedTarget for a target
-    that is not on the list; OSError when a file cannot be read.
+    that is not on the list; RecordError for a certificate that Redline does not know; OSError when a file cannot be
+    read.
     """
     data, label = (source, "<bytes>") if isinstance(source, bytes) else (Path(source).read_bytes(), str(source))
     seen = hashlib.sha256(data).hexdigest()
