@@ -173,6 +173,7 @@ def _document(data: bytes, label: str) -> dict[str, Any]:
         raise _damaged(label, f"{len(data):,} bytes", f"up to {MAX_BYTES:,} bytes")
     try:
         document = json.loads(data, object_pairs_hook=_without_twins, parse_constant=_refuse_constant)
+        json.dumps(document, ensure_ascii=False).encode()  # half of a surrogate pair is no text
     except (ValueError, RecursionError) as error:
         raise _damaged(label, str(error), "JSON in UTF-8, each key once") from error
     if not isinstance(document, dict):
