@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The assembler process of the tests: AMDGPU assembly in, relocatable objects out, by the LLVM that disassembles for us.
+"""The assembler process of the tests: AMDGPU assembly in, relocatable objects out, by the LLVM that disassembles.
 
 LLVM's C interface has no assembler, but code generation of an empty module assembles the module's inline assembly.
 Runs alone in a process because LLVM ends it at the first error in the text. `assemble.py` starts it.
