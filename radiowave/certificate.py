@@ -4,11 +4,12 @@
 Data only. `certifier.py` makes certificates; `redline` turns them into cache classes; manifests store them as JSON.
 Meaning of the verdicts: a kernel that is "vmem_only" reads memory that may change by vector loads alone; "scalar_args"
 by scalar loads too, but only through the pointer arguments listed; "scalar_or_unknown" is everything else.
+Source of which loads pass which caches: LLVM AMDGPUUsage, "Memory Model gfx10-gfx11" and "gfx12".
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, get_args
 
 Verdict = Literal["vmem_only", "scalar_args", "scalar_or_unknown"]
@@ -53,7 +54,7 @@ class Site:
             "address": self.address,
             "text": self.text,
             "path": self.path,
-            "class": self.reach,
+            "reach": self.reach,
             "arguments": list(self.arguments),
             "reads": self.reads,
             "writes": self.writes,
@@ -86,6 +87,23 @@ class KernelCertificate:
     refused: tuple[str, ...] = ()
     deciding: Site | None = None
     sites: tuple[Site, ...] = field(default=(), repr=False)
+
+    def weaker(self, other: KernelCertificate) -> KernelCertificate:
+        """What both certificates of one kernel allow: of each answer the one that promises less.
+
+        Evidence and deciding site are those of the wider verdict.
+        """
+        wide = max(self, other, key=lambda c: VERDICTS.index(c.verdict))
+        scalar = wide.verdict == "scalar_args"
+        return replace(
+            wide,
+            scalar_args=self.scalar_args | other.scalar_args if scalar else frozenset(),
+            l2_args=self.l2_args & other.l2_args,
+            kernarg_vector_loads=self.kernarg_vector_loads or other.kernarg_vector_loads,
+            undeclared=self.undeclared or other.undeclared,
+            variables=tuple(sorted({*self.variables, *other.variables})),
+            refused=tuple(sorted({*self.refused, *other.refused})),
+        )
 
     def as_json(self) -> dict[str, Any]:
         """Ready for `json.dumps`; sets are sorted lists, so the same certificate gives the same bytes."""

@@ -3,7 +3,8 @@
 
 Follows every path from the descriptor's entry, callees included, and fails closed: with anything unknown on the way
 (a jump, an opcode, bytes that do not decode) a kernel gets the widest certificate. What the words mean is in
-`certificate.py`; what a verdict rests on beyond the code is in `docs/certificates.md`.
+`certificate.py`; what a verdict rests on beyond the code is in `docs/certificates.md`. Source of where a kernel begins
+and with which registers: LLVM AMDGPUUsage, "Kernel Descriptor" and "Initial Kernel Execution State".
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ from radiowave.listing import Listing
 from radiowave.memory_flow import Surroundings
 from radiowave.object_memory import ObjectMemory
 from radiowave.refused import ENCODINGS, MOST
+
+#: Revision of the rules; a change that lets any kernel have a narrower certificate raises it.
+RULES = 1
 
 #: What a scalar load may reach without any bearing on the verdict: no kernel of a plan writes these bytes.
 _FIXED: frozenset[Reach] = frozenset({"kernarg", "kernarg_indexed", "constant"})
