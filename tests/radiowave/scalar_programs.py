@@ -260,7 +260,10 @@ def constant_table(w: Writer) -> None:
     name = "counter" if w.is_wrong() else "fixed"
     w.add(f"s_getpc_b64 {to}")
     w.lines += [f"s_add_u32 {low}, {low}, {name}@rel32@lo+4", f"s_addc_u32 {high}, {high}, {name}@rel32@hi+12"]
-    w.add(f"s_load_b32 {w.rng.choice(NUMBERS)}, {to}, {w.rng.choice(('0x0', '0x4', '0xc', '0x10', w.number()))}")
+    offset = w.rng.choice(("0x0", "0x4", "0xc", "0x10", "s28"))
+    if offset == "s28":
+        w.lines.append(f"s_and_b32 s28, {w.number()}, 12")
+    w.add(f"s_load_b32 {w.rng.choice(NUMBERS)}, {to}, {offset}")
 
 
 def through_lanes(w: Writer) -> None:
