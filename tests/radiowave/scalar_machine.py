@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from radiowave import Instruction
-from tests.radiowave.scalar_memory import CODE, FROM_CODE, Memory
+from tests.radiowave.scalar_memory import CODE, FROM_CODE, FROM_NUMBER, Memory
 
 WORD, LONG = 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF
 VCC, M0, NULL, EXEC = 106, 124, 125, 126
@@ -26,12 +26,14 @@ _PAIRS = {"vcc": VCC, "exec": EXEC}
 
 
 class Access(NamedTuple):
-    """One load or store that was executed; the address without the bits that the hardware drops."""
+    """One load or store that was executed; the address without the bits that the hardware drops. `high` is the taint of
+    the base's upper half alone."""
 
     pc: int
     address: int
     nbytes: int
     taint: int
+    high: int
     is_scalar: bool
 
 
@@ -218,6 +220,7 @@ _BINARY: dict[str, _Binary] = {
     "s_sub_u32": lambda a, b, c: _difference(a, b, 0),
     "s_subb_u32": _difference,
     "s_add_i32": lambda a, b, c: _signed_sum(a, b),
+    "s_sub_i32": lambda a, b, c: _signed_sum(a, -b & WORD) if b != 1 << 31 else (a - b, None),
     "s_mul_i32": lambda a, b, c: (a * b, None),
     "s_mul_hi_u32": lambda a, b, c: (a * b >> 32, None),
     "s_and_b32": lambda a, b, c: _nonzero(32, a & b),
@@ -264,7 +267,7 @@ def _binary(name: str, operands: list[str]) -> Step:
         value, flag = compute(a.value, b.value, scc.value)
         machine.write(target, Number(value & mask, taint), words)
         if flag is not None:
-            machine.scc = Number(flag, taint if name in _GIVES_CARRY else 0)
+            machine.scc = Number(flag, taint & ~FROM_NUMBER if name in _GIVES_CARRY else 0)
 
     return step
 
@@ -560,12 +563,13 @@ def _scalar_load(name: str, operands: list[str], fixed: int, pc: int) -> Step:
 
     def step(machine: Machine) -> None:
         start, more = machine.read(base, 2), offset(machine) if offset else Number(0)
+        upper = machine.scalars[base + 1]
         value = start.value & (1 << 48) - 1 if is_buffer else start.value
         address = value + more.value + fixed & LONG & ~3
-        machine.accesses.append(Access(pc, address, 4 * words, start.taint | more.taint, True))
+        machine.accesses.append(Access(pc, address, 4 * words, start.taint | more.taint, upper.taint, True))
         for n in range(words):
             place = address + 4 * n & LONG
-            machine.write(target + n, Number(machine.memory.word(place), machine.memory.taint(place)))
+            machine.write(target + n, Number(machine.memory.word(place, words), machine.memory.taint(place)))
 
     return step
 
@@ -584,9 +588,9 @@ def _global(name: str, operands: list[str], fixed: int, pc: int) -> Step:
             high = registers[low + 1].value << 32 if saddr is None else 0
             address = start.value + high + registers[low].value + fixed & LONG
             taint = start.taint | registers[low].taint
-            machine.accesses.append(Access(pc, address, 4 * words, taint, False))
+            machine.accesses.append(Access(pc, address, 4 * words, taint, 0, False))
             for n in range(words if target is not None else 0):
                 place = address + 4 * n & LONG
-                registers[(target or 0) + n] = Number(machine.memory.word(place), machine.memory.taint(place))
+                registers[(target or 0) + n] = Number(machine.memory.word(place, words), machine.memory.taint(place))
 
     return step

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The memory that random kernels run in: which object each address lies in, and what a load brings from there.
 
-Objects lie 16 TiB apart, so a pointer plus an index stays with its object, as C wants it, and a wrong half of a pointer
-leads elsewhere. What memory holds is hostile: pointers into every object but the kernargs, and numbers
-that look like half of one.
+Objects lie 16 TiB apart and an index is small, so a pointer plus an index stays with its object, as C wants it, and a
+wrong half of a pointer leads elsewhere. What memory holds is hostile: loads of 8 bytes and more bring noise, and
+pointers into every object. A load of 4 bytes brings a small number, as it may be an index.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-#: What a value was computed from, as bits: memory, and each pointer; argument n is FROM_ARGUMENT << n.
-FROM_MEMORY, FROM_KERNARG, FROM_CODE, FROM_ARGUMENT = 1, 2, 4, 8
+#: What a value was computed from, as bits: memory, each pointer, number arguments; argument n is FROM_ARGUMENT << n.
+FROM_MEMORY, FROM_KERNARG, FROM_CODE, FROM_NUMBER, FROM_ARGUMENT = 1, 2, 4, 8, 16
 
 SHIFT = 44  # an object's share of the address space, 1 << SHIFT bytes
+FARTHEST = 1 << 31  # from an object's start, with every index of these programs
 
 
 class Object(IntEnum):
-    """Who owns an address: its bits from SHIFT on, the middle of each share being the object's start."""
+    """The objects, by an address's bits from SHIFT on; each starts in the middle of its share."""
 
     NOWHERE = 0
     KERNARG = 1
@@ -38,11 +39,6 @@ def start_of(number: int) -> int:
 CODE = start_of(Object.CODE)
 
 
-def object_at(address: int) -> int:
-    """The object that an address belongs to, inside of its bounds or not; one without a name for all others."""
-    return address >> SHIFT
-
-
 @dataclass
 class Memory:
     """One placement of all objects, with numbers for the kernel's arguments.
@@ -56,6 +52,7 @@ class Memory:
     kernarg_bytes: int
     image: bytes
     kernarg: int = field(init=False)
+    arguments: list[int] = field(init=False)
     slot: bytes = field(init=False)
 
     def __post_init__(self) -> None:
@@ -64,19 +61,33 @@ class Memory:
         low = rng.choice((0, 0x1000, 0xFFFFFF80, 0x7FFFFFC0))
         self.kernarg = start_of(Object.KERNARG) + low
         slot = bytearray(rng.randbytes(128))
-        for n, offset in enumerate(self.pointers):
-            low = rng.choice((0, 0x10, 0xFFFFFFF0, 0x80000000, rng.getrandbits(28) << 4))
-            struct.pack_into("<Q", slot, offset, start_of(Object.ARGUMENT + n) + low)
+        lows = (0, 0x10, 0xFFFFFFF0, 0x80000000, rng.getrandbits(28) << 4)
+        self.arguments = [start_of(Object.ARGUMENT + n) + rng.choice(lows) for n in range(len(self.pointers))]
+        for start, offset in zip(self.arguments, self.pointers, strict=True):
+            struct.pack_into("<Q", slot, offset, start)
         for offset in self.numbers:
-            struct.pack_into("<I", slot, offset, rng.choice((0, 1, 2, 8, 40, 0x80000000, 0xFFFFFFF8, 0xFFFFFFFF)))
+            struct.pack_into("<I", slot, offset, rng.choice((0, 1, 2, 8, 40, 0x3F0)))
         self.slot = bytes(slot)
 
-    def word(self, address: int) -> int:
-        """The 32-bit word at an address, which is a multiple of 4."""
+    def owner(self, address: int) -> int:
+        """Which object is near an address, inside of its bounds or not; NOWHERE for none."""
+        number = address >> SHIFT
+        argument = number - Object.ARGUMENT
+        if 0 <= argument < len(self.arguments):
+            start = self.arguments[argument]
+        else:
+            start = self.kernarg if number == Object.KERNARG else start_of(number)
+        is_near = number == Object.HEAP or abs(address - start) < FARTHEST
+        return number if is_near and number <= Object.ARGUMENT + len(self.arguments) else Object.NOWHERE
+
+    def word(self, address: int, words: int = 2) -> int:
+        """The 32-bit word at an address, which is a multiple of 4, for a load of so many words."""
         if 0 <= address - self.kernarg < len(self.slot):
             return int.from_bytes(self.slot[address - self.kernarg :][:4], "little")
         if 0 <= address - CODE < len(self.image):
             return int.from_bytes(self.image[address - CODE :][:4], "little")
+        if words == 1:
+            return self._long(address >> 3) >> (32 if address & 4 else 0) & 0x3F
         return self._long(address >> 3) >> (32 if address & 4 else 0) & 0xFFFFFFFF
 
     def _long(self, place: int) -> int:
@@ -102,4 +113,4 @@ class Memory:
         for n, offset in enumerate(self.pointers):
             if offset <= address - self.kernarg < offset + 8:
                 return FROM_ARGUMENT << n
-        return 0
+        return FROM_NUMBER

@@ -123,6 +123,8 @@ def kernarg_moved(w: Writer) -> None:
         w.add(f"s_add_u32 {to_low}, {low}, {constant}", f"s_addc_u32 {to_high}, {high}, {extension}")
     else:
         w.add(f"s_sub_u32 {to_low}, {low}, {constant}", f"s_subb_u32 {to_high}, {high}, {extension}")
+    if w.is_wrong():
+        w.add(f"s_mov_b32 {to_high}, {high}")
 
 
 def read(w: Writer) -> None:
@@ -181,6 +183,8 @@ def index(w: Writer) -> None:
     if w.is_wrong():
         more = w.rng.choice(("0", "-1", "1", "s29", w.number(), high))
     w.add(f"s_add_u32 {to_low}, {low}, {number}", f"s_addc_u32 {to_high}, {high}, {more}")
+    if w.is_wrong():
+        w.add(f"s_mov_b32 {to_high}, {high}")
 
 
 def index_at_once(w: Writer) -> None:
@@ -202,7 +206,10 @@ def copy(w: Writer) -> None:
         w.add(f"s_mov_b64 {to}, {base}")
         return
     if w.is_wrong():
-        low, high = w.rng.choice(((high, low), (low, halves(w.pair("argument"))[1]), (w.number(), high)))
+        same = halves(w.pair(w.holds.get(base, "memory")))
+        low, high = w.rng.choice(
+            ((high, low), (low, halves(w.pair("argument"))[1]), (low, same[1]), (w.number(), high))
+        )
     w.add(f"s_mov_b32 {to_low}, {low}", f"s_mov_b32 {to_high}, {high}")
 
 
@@ -249,8 +256,8 @@ def arithmetic(w: Writer) -> None:
     """Numbers from numbers."""
     to, a, b = w.rng.choice(NUMBERS), w.number(), w.number()
     w.indices.add(to)
-    names = ("s_add_i32", "s_mul_i32", "s_and_b32", "s_or_b32", "s_xor_b32", "s_lshl_b32", "s_lshr_b32", "s_bfe_u32")
-    w.add(f"{w.rng.choice(names)} {to}, {a}, {w.rng.choice((b, '2', '7', '12'))}")
+    names = ("s_add_i32", "s_mul_i32", "s_or_b32", "s_xor_b32", "s_lshl_b32", "s_lshr_b32", "s_bfe_u32", "s_sub_i32")
+    w.lines += [f"{w.rng.choice(names)} {to}, {a}, {w.rng.choice((b, '2', '7', '12'))}", f"s_and_b32 {to}, {to}, 0xfff"]
 
 
 def constant_table(w: Writer) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from radiowave import KernelCertificate, Site
 from tests.radiowave.assemble import Kernel
 from tests.radiowave.scalar_machine import Access
-from tests.radiowave.scalar_memory import CODE, FROM_ARGUMENT, FROM_KERNARG, FROM_MEMORY, Memory, Object, object_at
+from tests.radiowave.scalar_memory import CODE, FROM_ARGUMENT, FROM_KERNARG, FROM_MEMORY, FROM_NUMBER, Memory, Object
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,8 @@ class Judge:
         if not sites:
             return "it has no such site"
         where = self._where(access, memory)
+        if self.broke_c(access, memory) and not where.near_kernarg:
+            return ""
         if not access.is_scalar and not self._follows_c(access, where):
             return ""
         wrongs = [self._wrong_site(access, site, where) for site in sites]
@@ -60,8 +62,11 @@ class Judge:
         return self._wrong_verdict(where) if access.is_scalar else self._wrong_vector(sites[0], where)
 
     def broke_c(self, access: Access, memory: Memory) -> bool:
-        """Whether an index led out of its object: what was loaded there may be anything."""
+        """Whether an index led out of its object: what was loaded there may be anything. A number argument in an upper
+        half is part of an index, too, and too large a one for these objects."""
         where = self._where(access, memory)
+        if access.is_scalar and access.high & FROM_NUMBER and where.argument is None:
+            return True
         return where.past_object or (where.near_kernarg and not where.in_kernarg)
 
     def _follows_c(self, access: Access, where: Where) -> bool:
@@ -69,14 +74,14 @@ class Judge:
         together and does not prove that halves belong together, as C would not let them be mixed."""
         if where.argument is not None:
             return bool(access.taint & FROM_ARGUMENT << self.kernel.pointers.index(where.argument))
-        pointers = access.taint & ~FROM_MEMORY
+        pointers = access.taint & ~(FROM_MEMORY | FROM_NUMBER)
         if where.near_kernarg:
             return bool(pointers & FROM_KERNARG)
         return not pointers and bool(access.taint & FROM_MEMORY)
 
     def _where(self, access: Access, memory: Memory) -> Where:
         """Where an access really went."""
-        owner, first = object_at(access.address), access.address - memory.kernarg
+        owner, first = memory.owner(access.address), access.address - memory.kernarg
         padded = -(-self.kernel.kernarg_bytes // 16) * 16
         argument, place = owner - Object.ARGUMENT, access.address - CODE
         return Where(

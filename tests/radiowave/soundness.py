@@ -44,6 +44,16 @@ class Tally:
         self.runs += other.runs
         self.found += other.found
 
+    def __str__(self) -> str:
+        count, loads = max(self.programs.total(), 1), max(self.loads.total(), 1)
+        verdicts = ", ".join(f"{number / count:.0%} {word}" for word, number in self.programs.most_common())
+        classes = ", ".join(f"{number / loads:.1%} {word}" for word, number in self.loads.most_common())
+        return (
+            f"{self.programs.total():,} programs ({self.back_edges / count:.0%} with a back edge; {verdicts}), "
+            f"{self.runs:,} runs with {self.loads.total() / max(self.runs, 1):.1f} scalar and "
+            f"{self.vector.total() / max(self.runs, 1):.1f} vector accesses on average; scalar loads: {classes}"
+        )
+
 
 def judge_seeds(seeds: Sequence[int], target: str, disassembler: Disassembler) -> Tally:
     """Write, assemble, certify and run the programs of these seeds."""
