@@ -71,7 +71,7 @@ CODES: dict[str, str] = {
     "RL0140": "entries that are not in the stream",
     "RL0141": "workgroup counts in memory that cannot be read there, or for a kernel that needs to know them",
     "RL0142": "a conditional or loop node",
-    "RL0143": "not a plan",
+    "RL0143": "not a plan, fences or program",
     "RL0144": "workgroup counts in memory for a packet that holds its grid",
     "RL0145": "a synthetic kernel of arguments that no kernel has",
     "RL0146": "conflicting launches on queues that do not wait for one another",
