@@ -127,6 +127,7 @@ CODES: dict[str, str] = {
     "RL0714": "not a plan, or bindings that are no mapping",
     "RL0715": "a dtype that memory cannot hold",
     "RL0716": "more packets than a queue's ring holds",
+    "RL0717": "more queues than the agent has",
     "RL0901": "no HSA runtime library was found",
     "RL0902": "a call into the HSA runtime returned an error status",
     "RL0903": "the HSA runtime found no device",

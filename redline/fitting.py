@@ -59,6 +59,19 @@ def check_target(device: Device, plan: Plan) -> None:
         )
 
 
+def check_queues(device: Device, plan: Plan) -> None:
+    """No program wants more queues than the agent has at a time."""
+    wanted, most = plan.program.lanes, device.agent.max_queues
+    if wanted > most:
+        raise BindingError(
+            "RL0717",
+            where=f"instantiate on {device.name}",
+            seen=f"a program of {wanted} queues",
+            allowed=f"at most {most} there",
+            do=f"compile with queues={most} or less, or with fewer lanes",
+        )
+
+
 def check_grid(device: Device, plan: Plan) -> None:
     """No launch is larger than the agent allows."""
     for launch in plan.launches:
