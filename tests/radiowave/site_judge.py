@@ -13,29 +13,36 @@ from dataclasses import dataclass, field
 from radiowave import KernelCertificate, Site
 from tests.radiowave.assemble import Kernel
 from tests.radiowave.scalar_machine import Access
-from tests.radiowave.scalar_memory import CODE, FROM_ARGUMENT, FROM_KERNARG, FROM_MEMORY, FROM_NUMBER, Memory, Object
+from tests.radiowave.scalar_memory import (
+    CODE,
+    FROM_ARGUMENT,
+    FROM_KERNARG,
+    FROM_MEMORY,
+    FROM_NUMBER,
+    SHIFT,
+    Memory,
+    Object,
+)
 
 
 @dataclass(frozen=True)
 class Where:
-    """Where an access really went: inside the slot, anywhere near it, beside the code object (an index too large), into
-    its constant bytes, behind which argument."""
+    """Where an access really went: inside the slot, anywhere near it, into or beside the code object but to no variable
+    of it, behind which argument."""
 
     in_kernarg: bool
     near_kernarg: bool
-    past_object: bool
     fixed: bool
     argument: int | None
 
 
 @dataclass
 class Judge:
-    """One kernel and its certificate; `fixed` are the ELF addresses of bytes that nothing writes."""
+    """One kernel and its certificate; `variables` are the ELF addresses of what kernels may write in their object."""
 
     kernel: Kernel
     certificate: KernelCertificate
-    fixed: Sequence[range]
-    image_bytes: int
+    variables: Sequence[range]
     sites: dict[int, tuple[Site, ...]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -67,7 +74,7 @@ class Judge:
         where = self._where(access, memory)
         if access.is_scalar and access.high & FROM_NUMBER and where.argument is None:
             return True
-        return where.past_object or (where.near_kernarg and not where.in_kernarg)
+        return where.near_kernarg and not where.in_kernarg
 
     def _follows_c(self, access: Access, where: Where) -> bool:
         """Whether a vector access went where one of its pointers leads. For these the certifier takes all sources
@@ -87,8 +94,8 @@ class Judge:
         return Where(
             in_kernarg=0 <= first <= padded - access.nbytes,
             near_kernarg=owner == Object.KERNARG,
-            past_object=owner == Object.CODE and not 0 <= place < self.image_bytes,
-            fixed=all(any(end in part for part in self.fixed) for end in (place, place + access.nbytes - 1)),
+            fixed=access.address >> SHIFT == Object.CODE
+            and not any(part.start < place + access.nbytes and place < part.stop for part in self.variables),
             argument=self.kernel.pointers[argument] if 0 <= argument < len(self.kernel.pointers) else None,
         )
 
@@ -98,9 +105,10 @@ class Judge:
             case "kernarg":
                 return "" if where.in_kernarg and not pointers else "it is not in the kernel's arguments"
             case "kernarg_indexed":
-                return "" if where.near_kernarg and not pointers else "it is not among the kernel's arguments"
+                mixed = access.is_scalar and pointers  # a lane's index may come from anything
+                return "" if where.near_kernarg and not mixed else "it is not among the kernel's arguments"
             case "constant":
-                return "" if where.fixed or where.past_object else "it is not constant"
+                return "" if where.fixed else "it is not constant"
             case "argument":
                 if site.beside_kernarg and where.near_kernarg:
                     return ""
@@ -110,7 +118,7 @@ class Judge:
         return ""
 
     def _wrong_verdict(self, where: Where) -> str:
-        if self.certificate.verdict == "scalar_or_unknown" or where.near_kernarg or where.fixed or where.past_object:
+        if self.certificate.verdict == "scalar_or_unknown" or where.near_kernarg or where.fixed:
             return ""
         if self.certificate.verdict == "scalar_args" and where.argument in self.certificate.scalar_args:
             return ""

@@ -76,7 +76,7 @@ def judge_object(kernels: Sequence[Kernel], linked: bytes, disassembler: Disasse
     loaded = Loaded.of(code_object, disassembler)
     for kernel in kernels:
         certificate = certificates[kernel.name]
-        judge = Judge(kernel, certificate, loaded.fixed, len(loaded.image))
+        judge = Judge(kernel, certificate, loaded.variables)
         tally.programs[certificate.verdict] += 1
         tally.back_edges += _has_back_edge(kernel)
         for placement in range(PLACEMENTS):
@@ -114,11 +114,11 @@ def _has_back_edge(kernel: Kernel) -> bool:
 
 @dataclass(frozen=True)
 class Loaded:
-    """An object as the machine sees it: its memory by ELF address, its code, and the places that nothing writes."""
+    """An object as the machine sees it: its memory by ELF address, its code, and where kernels may write to it."""
 
     image: bytes
     steps: dict[int, tuple[Step, int]]
-    fixed: tuple[range, ...]
+    variables: tuple[range, ...]
 
     @classmethod
     def of(cls, code_object: CodeObject, disassembler: Disassembler) -> Loaded:
@@ -133,8 +133,10 @@ class Loaded:
         (text,) = [section for section in kept if section.name == ".text"]
         code = bytes(image[text.address : text.address + text.nbytes])
         steps = steps_of(disassembler.decode(code, text.address, code_object.target, 32))
-        fixed = [range(s.address, s.address + s.nbytes) for s in kept if not s.flags & e.SHF_WRITE]
-        return cls(bytes(image), steps, tuple(fixed))
+        (table,) = [section for section in elf.sections if section.type == e.SHT_SYMTAB]
+        writable = {section.index for section in kept if section.flags & e.SHF_WRITE}
+        objects = [s for s in elf.symbols(table) if s.type == e.STT_OBJECT and s.section in writable]
+        return cls(bytes(image), steps, tuple(range(s.value, s.value + s.nbytes) for s in objects))
 
     def run(self, kernel: Kernel, entry: int, placement: int) -> tuple[Memory, list[Access]]:
         """One wave of a kernel on one placement of memory: the accesses in order."""

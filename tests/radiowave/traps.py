@@ -722,11 +722,12 @@ TRAPS: dict[str, Trap] = {
     trap.name: trap for trap in (*_PATHS, *_CALLS, *_HALVES, *_SCALAR, *_VECTOR_WRITES, *_ADDRESSES)
 }
 
-#: What the traps about constants and variables name.
+#: What the traps about constants and variables name; no index reaches from the one to the other.
 DATA = """.section .rodata.fixed,"a"
 .p2align 4
 fixed: .long 1, 2, 3, 4
 .data
+.space 65536
 .p2align 2
 .globl counter
 .type counter,@object
