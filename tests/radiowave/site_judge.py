@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Say whether an access that was executed contradicts a certificate: its sites at that place, or its verdict.
 
-A certificate rests on C's rule that a pointer plus an index stays in its object. Where a program breaks that rule,
-nothing is said about what comes behind. Several sites at one place are one for each call of a function: one must fit.
+A certificate rests on C's rules that a pointer plus an index stays in its object and that null is not followed. Where
+a program breaks them, nothing is said about what comes behind. Several sites at one place are one for each call of a function: one must fit.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from tests.radiowave.assemble import Kernel
 from tests.radiowave.scalar_machine import Access
 from tests.radiowave.scalar_memory import (
     CODE,
+    FARTHEST,
     FROM_ARGUMENT,
     FROM_KERNARG,
     FROM_MEMORY,
@@ -69,9 +70,11 @@ class Judge:
         return self._wrong_verdict(where) if access.is_scalar else self._wrong_vector(sites[0], where)
 
     def broke_c(self, access: Access, memory: Memory) -> bool:
-        """Whether an index led out of its object: what was loaded there may be anything. A number argument in an upper
-        half is part of an index, too, and too large a one for these objects."""
+        """Whether a null pointer was followed, or an index led out of its object: what was loaded there may be anything.
+        A number argument in an upper half is part of an index, too, and too large a one for these objects."""
         where = self._where(access, memory)
+        if abs(access.address - (access.address >> 63 << 64)) < FARTHEST:
+            return True
         if access.is_scalar and access.high & FROM_NUMBER and where.argument is None:
             return True
         return where.near_kernarg and not where.in_kernarg

@@ -150,3 +150,11 @@ class Loaded:
             machine.vectors[lane][:6] = [Number(4 * lane)] + [Number(memory.word(64 * lane)) for _ in range(5)]
         run(self.steps, machine, entry, FUEL)
         return memory, machine.accesses
+
+
+def programs_to_find(target: str, disassembler: Disassembler, most: int) -> int | None:
+    """How many programs it takes to find something, in steps of an object; None when `most` find nothing."""
+    for first in range(0, most, PER_OBJECT):
+        if judge_seeds(range(first, first + PER_OBJECT), target, disassembler).found:
+            return first + PER_OBJECT
+    return None
