@@ -168,6 +168,8 @@ def is_index(low: Value, high: Value) -> bool:
         return abs(signed(low.value, high.value)) < FARTHEST
     if isinstance(low, Half) or not atoms_of(low) <= {"loaded"}:
         return False
+    if isinstance(low, Const) and low.value >= FARTHEST:
+        return False  # a negative constant, without the upper half that says so
     return high in (Const(0), SMALL) or (high == PLAIN and not atoms_of(low))
 
 

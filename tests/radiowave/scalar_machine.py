@@ -588,7 +588,8 @@ def _global(name: str, operands: list[str], fixed: int, pc: int) -> Step:
             high = registers[low + 1].value << 32 if saddr is None else 0
             address = start.value + high + registers[low].value + fixed & LONG
             taint = start.taint | registers[low].taint
-            machine.accesses.append(Access(pc, address, 4 * words, taint, 0, False))
+            upper = registers[low + 1] if saddr is None else machine.scalars[saddr + 1]
+            machine.accesses.append(Access(pc, address, 4 * words, taint, upper.taint, False))
             for n in range(words if target is not None else 0):
                 place = address + 4 * n & LONG
                 registers[(target or 0) + n] = Number(machine.memory.word(place, words), machine.memory.taint(place))

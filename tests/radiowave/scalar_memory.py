@@ -85,10 +85,10 @@ class Memory:
         if 0 <= address - self.kernarg < len(self.slot):
             return int.from_bytes(self.slot[address - self.kernarg :][:4], "little")
         if 0 <= address - CODE < len(self.image):
-            return int.from_bytes(self.image[address - CODE :][:4], "little")
-        if words == 1:
-            return self._long(address >> 3) >> (32 if address & 4 else 0) & 0x3F
-        return self._long(address >> 3) >> (32 if address & 4 else 0) & 0xFFFFFFFF
+            found = int.from_bytes(self.image[address - CODE :][:4], "little")
+        else:
+            found = self._long(address >> 3) >> (32 if address & 4 else 0)
+        return found & (0x3F if words == 1 else 0xFFFFFFFF)
 
     def _long(self, place: int) -> int:
         """Eight bytes of memory: a pointer into one of the objects, a small number, or noise."""

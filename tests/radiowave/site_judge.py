@@ -2,7 +2,8 @@
 """Say whether an access that was executed contradicts a certificate: its sites at that place, or its verdict.
 
 A certificate rests on C's rules that a pointer plus an index stays in its object and that null is not followed. Where
-a program breaks them, nothing is said about what comes behind. Several sites at one place are one for each call of a function: one must fit.
+a program breaks them, nothing is said about what comes behind. Several sites at one place are one for each call of a
+function: one must fit.
 """
 
 from __future__ import annotations
@@ -70,8 +71,8 @@ class Judge:
         return self._wrong_verdict(where) if access.is_scalar else self._wrong_vector(sites[0], where)
 
     def broke_c(self, access: Access, memory: Memory) -> bool:
-        """Whether a null pointer was followed, or an index led out of its object: what was loaded there may be anything.
-        A number argument in an upper half is part of an index, too, and too large a one for these objects."""
+        """Whether null was followed, or an index led out of its object: what was loaded there may be anything. A number
+        argument in an upper half is part of an index, too, and too large a one for these objects."""
         where = self._where(access, memory)
         if abs(access.address - (access.address >> 63 << 64)) < FARTHEST:
             return True
@@ -87,7 +88,7 @@ class Judge:
         pointers = access.taint & ~(FROM_MEMORY | FROM_NUMBER)
         if where.near_kernarg:
             return bool(pointers & FROM_KERNARG)
-        return not pointers and bool(access.taint & FROM_MEMORY)
+        return not pointers and bool(access.high & FROM_MEMORY)
 
     def _where(self, access: Access, memory: Memory) -> Where:
         """Where an access really went."""
