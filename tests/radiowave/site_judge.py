@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 
 from radiowave import KernelCertificate, Site
 from tests.radiowave.assemble import Kernel
-from tests.radiowave.scalar_machine import Access
 from tests.radiowave.scalar_memory import (
     CODE,
     FARTHEST,
@@ -25,6 +24,7 @@ from tests.radiowave.scalar_memory import (
     Memory,
     Object,
 )
+from tests.radiowave.wave_registers import Access
 
 
 @dataclass(frozen=True)

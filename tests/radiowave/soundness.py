@@ -14,11 +14,12 @@ from dataclasses import dataclass, field
 from radiowave import CodeObject, Disassembler, certify
 from radiowave import elf as e
 from tests.radiowave.assemble import Kernel, assemble_many, object_text
-from tests.radiowave.scalar_machine import EXEC, LANES, Access, Machine, Number, Step, run, steps_of
+from tests.radiowave.scalar_machine import run, steps_of
 from tests.radiowave.scalar_memory import FROM_KERNARG, Memory
 from tests.radiowave.scalar_programs import write
 from tests.radiowave.site_judge import Judge
 from tests.radiowave.traps import DATA
+from tests.radiowave.wave_registers import EXEC, LANES, Access, Machine, Number, Step
 
 PLACEMENTS, FUEL = 3, 160
 PER_OBJECT = 125
