@@ -138,6 +138,9 @@ def test_inspect_a_fat_binary(
             assert argument.pop("known")
             assert argument.pop("hidden") == argument["kind"].startswith("hidden_")
         assert kernel.pop("refused_instructions") == []
+        assert kernel.pop("occupancy")["limiter"] == "wave slots"
+        assert kernel.pop("statistics")["global_stores"] == 1
+        kernel.pop("unknown")
         assert kernel == json.loads(json.dumps(asdict(found.kernel("scale"))))
     assert main(["inspect", str(path)]) == 0
     printed = capsys.readouterr().out
