@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from radiowave import cli_certify
 from radiowave.code_object import CodeObject, KernelFacts
 from radiowave.compile import compile_file
 from radiowave.disassemble import Disassembler, Instruction
@@ -81,9 +82,30 @@ def _parser() -> argparse.ArgumentParser:
     listing.add_argument("--target", help="which object of a bundle")
     listing.add_argument("--kernel", help="this kernel alone")
 
+    _certify_commands(commands, shown)
+
     purpose = "Show which compilers and disassemblers were found, and where."
     _command(commands, "tools", purpose, "  radiowave tools", _tools)
     return parser
+
+
+def _certify_commands(commands: Any, shown: str) -> None:
+    purpose = "Prove how each kernel reads memory, or name the instruction that stopped the proof."
+    proof = _command(commands, "certify", purpose, f"{MAKE}\n  radiowave certify nothing.co", cli_certify.run_certify)
+    proof.add_argument("file", type=Path, help=shown)
+    proof.add_argument("--target", help="which object of a bundle")
+    proof.add_argument("--explain", metavar="KERNEL", help="every access of this kernel, and what it reaches")
+
+    purpose, example = "Write a manifest for a code object.", f"{MAKE}\n  radiowave manifest nothing.co"
+    record = _command(commands, "manifest", purpose, example, cli_certify.run_manifest)
+    record.add_argument("file", type=Path, help=shown)
+    record.add_argument("--target", help="which object of a bundle")
+    record.add_argument("-o", "--output", type=Path, help="the file to write (default: FILE with .radiowave.json)")
+
+    purpose, example = "Hold a manifest against its file.", f"{example}\n  radiowave verify nothing.radiowave.json"
+    check = _command(commands, "verify", purpose, example, cli_certify.run_verify)
+    check.add_argument("manifest", type=Path, help="what `radiowave manifest` wrote")
+    check.add_argument("file", type=Path, nargs="?", help="the code object (default: the path in the manifest)")
 
 
 def _command(commands: Any, name: str, purpose: str, example: str, run: Any) -> argparse.ArgumentParser:

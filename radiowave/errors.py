@@ -51,6 +51,10 @@ CODES: dict[str, str] = {
     "RW0404": "a relocation that does not fit its place",
     "RW0405": "more than one metadata note",
     "RW0406": "not a relocatable object",
+    "RW0601": "not a manifest, or a damaged one",
+    "RW0602": "a manifest of a schema that is not known",
+    "RW0603": "a manifest whose own hash does not match",
+    "RW0604": "a manifest for other bytes",
 }
 
 # Of one fact. The longest honest ones are lists of the ids in a bundle.
@@ -104,3 +108,9 @@ class LinkError(RadiowaveError):
     """A relocatable object that the linker refuses."""
 
     prefix = "RW04"
+
+
+class ManifestError(RadiowaveError):
+    """A manifest that is damaged, or that is about other bytes than those at hand."""
+
+    prefix = "RW06"

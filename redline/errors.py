@@ -109,6 +109,8 @@ CODES: dict[str, str] = {
     "RL0602": "a code object with another hash than asked for",
     "RL0603": "no code object for the target, or more than one",
     "RL0604": "a code object that needs XNACK",
+    "RL0605": "a manifest that cannot be used for the code object",
+    "RL0606": "a manifest for other bytes than the code object's",
     "RL0610": "the HSA runtime's loader refused the code object",
     "RL0701": "host access outside a buffer",
     "RL0702": "an unknown memory kind or size",

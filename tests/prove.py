@@ -139,6 +139,11 @@ def hostile_disassembler() -> dict[str, Any]:
     return _hostile("disassembler", 3000)
 
 
+def hostile_manifests() -> dict[str, Any]:
+    """Damaged and forged manifests."""
+    return _hostile("manifests", 100_000)
+
+
 def _hostile(name: str, count: int) -> dict[str, Any]:
     record: dict[str, Any] = import_module(f"redline_fuzz.hostile_{name}").run(count, 1)
     return {"cases": record["cases"], "failures": record["failures"], "record": _short(record)}
@@ -261,6 +266,7 @@ PROOFS: dict[str, Proof] = {
     "hostile_streams": hostile_streams,
     "hostile_rings": hostile_rings,
     "hostile_disassembler": hostile_disassembler,
+    "hostile_manifests": hostile_manifests,
     "fuzz_ci": fuzz_ci,
     "fuzz_deep": fuzz_deep,
     "self_test": self_test,

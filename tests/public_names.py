@@ -56,6 +56,8 @@ NO_FACTS = (
     "radiowave.toolchain",
     "radiowave.compile",
     "radiowave.errors",
+    "radiowave.manifest",
+    "radiowave.verification",
 )
 SOURCE = re.compile(
     r"AMDGPUUsage|AMDHSAKernelDescriptor\.h|ClangOffloadBundler|ELF\.h|llvm-c/|\bhsa\.h|hsa_ext_amd\.h"
