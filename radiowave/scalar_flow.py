@@ -31,6 +31,7 @@ from radiowave.values import (
     moved,
     pair_of,
     pointer,
+    settled,
     signed,
 )
 
@@ -177,25 +178,27 @@ def _move_short(op: Operation, state: State, at: Hashable) -> list[Value]:
 
 def _move_if(op: Operation, state: State, at: Hashable) -> list[Value]:
     target, source = op.operands
-    new = words(source, state, target.count)
-    return [mixed((v, state.scalar(n))) for n, v in zip(target.registers, new, strict=True)]
+    return _either(words(source, state, target.count), [state.scalar(n) for n in target.registers], state, at)
 
 
 def _select(op: Operation, state: State, at: Hashable) -> list[Value]:
-    """Of 64 bits, or one half by one condition: both halves must hang on the same one."""
     target, first, second = op.operands
-    a, b = words(first, state, target.count), words(second, state, target.count)
-    if target.count == 2:
+    return _either(words(first, state, target.count), words(second, state, target.count), state, at)
+
+
+def _either(a: list[Value], b: list[Value], state: State, at: Hashable) -> list[Value]:
+    """One of two by SCC: of 64 bits, or one half, where the other half must hang on the same condition."""
+    if len(a) == 2:
         bases = pointer(a[0], a[1]), pointer(b[0], b[1])
         if bases[0] is None or bases[1] is None:
-            return [mixed((x, y)) for x, y in zip(a, b, strict=True)]
-        return list(pair_of(bases[0] | bases[1], ("at", at)))
+            return [mixed(pair) for pair in zip(a, b, strict=True)]
+        return list(pair_of(settled(bases[0] | bases[1]), ("at", at)))
     one, other = a[0], b[0]
     if isinstance(one, Half) and isinstance(other, Half) and one.is_high == other.is_high:
         depth = 1 + max(_depth(one.token), _depth(other.token))
         if depth <= _MOST_SELECTS:
             token = ("select", depth, state.scc, one.token, other.token)
-            return [pair_of(one.bases | other.bases, token)[one.is_high]]
+            return [pair_of(settled(one.bases | other.bases), token)[one.is_high]]
     return [mixed((one, other))]
 
 

@@ -126,6 +126,17 @@ def inexact(bases: frozenset[Base]) -> frozenset[Base]:
     return frozenset(Base(b.kind, 0 if b.kind == "kernarg" else b.at, False) for b in bases)
 
 
+def settled(bases: frozenset[Base]) -> frozenset[Base]:
+    """The same, said in a form that does not grow for ever: a loop that walks through a table adds a place each round.
+
+    A place is left out where the object as a whole is in.
+    """
+    if len(bases) > MOST_BASES:
+        bases = inexact(bases)
+    whole = {(b.kind, b.at) for b in bases if not b.exact}
+    return frozenset(b for b in bases if not b.exact or (b.kind, 0 if b.kind == "kernarg" else b.at) not in whole)
+
+
 def moved(bases: frozenset[Base], distance: int) -> frozenset[Base]:
     """The same objects, a known distance further; behind an argument nobody knows how far."""
     return frozenset(
@@ -160,8 +171,7 @@ def join_pair(first: tuple[Value, Value], second: tuple[Value, Value], token: Ha
         if bases is None and (low, high) != (Const(0), Const(0)):
             return None
         found |= bases or frozenset()
-    # A loop that walks through a table would add a place in each round.
-    return pair_of(found if len(found) <= MOST_BASES else inexact(found), token) if found else None
+    return pair_of(settled(found), token) if found else None
 
 
 def join(first: Value, second: Value) -> Value:

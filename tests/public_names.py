@@ -53,6 +53,7 @@ FACTS = ("redline.encoders.", "redline.hsa.", "redline.kernel", "radiowave.")
 NO_FACTS = (
     "redline.kernels",
     "redline.encoders.findings",
+    "redline.hsa.rocm_version",
     "radiowave.toolchain",
     "radiowave.compile",
     "radiowave.errors",

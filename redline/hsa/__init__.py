@@ -12,6 +12,7 @@
     signal.py       Signal: store, load, wait with a deadline
     queue.py        Queue: reserve, publish, ring; QueueFailed
     publish.py      compiled: the order of the stores into a ring
+    rocm_version.py the ROCm that the library belongs to, and a warning where it is old
     code_object.py  LoadedCode: kernel objects by name
     null.py         Runtime.null(target): takes packets and runs nothing, for benchmarks
     null_calls.py   compiled: its signals, queue indices and doorbell
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from redline.hsa.code_object import LoadedCode
     from redline.hsa.memory import Buffer, PointerInfo, pointer_info
     from redline.hsa.queue import Queue, submit_together
+    from redline.hsa.rocm_version import OldRuntimeWarning
     from redline.hsa.runtime import Runtime
     from redline.hsa.signal import Signal
 
@@ -37,6 +39,7 @@ __all__ = [
     "Agent",
     "Buffer",
     "LoadedCode",
+    "OldRuntimeWarning",
     "PointerInfo",
     "Queue",
     "Runtime",
@@ -49,6 +52,7 @@ _HOMES = {
     "Agent": "agent",
     "Buffer": "memory",
     "LoadedCode": "code_object",
+    "OldRuntimeWarning": "rocm_version",
     "PointerInfo": "memory",
     "Queue": "queue",
     "Runtime": "runtime",
