@@ -13,16 +13,19 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from radiowave.bundle import BundleEntry, container_of, select, unbundle
+from radiowave.certificate import KernelCertificate
 from radiowave.code_object import CodeObject, KernelFacts
 from radiowave.disassemble import Disassembler
 from radiowave.errors import CodeObjectError
-from radiowave.kernel_report import KernelReport, reports
+from radiowave.kernel_report import ArgumentAccess, KernelReport, reports
 from radiowave.metadata import Argument
 from radiowave.occupancy import Occupancy
 from radiowave.statistics import Statistics
 
 #: Version of the JSON of `radiowave inspect`, `disassemble`, `tools` and `compile`.
 SCHEMA = 3
+
+_PATHS = {"vector": "vector loads", "scalar": "scalar loads", "l2": "atomics or device-scope loads"}
 
 #: Faults that say "not for us" and not "broken": an old code object version, a GPU that is not on the list.
 _FOREIGN = ("RW0304", "RW0305")
@@ -133,11 +136,18 @@ def _kernel_json(report: KernelReport) -> dict[str, Any]:
     facts["refused_instructions"] = None if report.refused is None else [asdict(row) for row in report.refused]
     facts["occupancy"] = report.occupancy.as_json()
     facts["statistics"] = None if report.statistics is None else report.statistics.as_json()
+    facts["certificate"] = None if report.certificate is None else _certificate_json(report.certificate)
+    facts["accesses"] = None if report.accesses is None else [asdict(access) for access in report.accesses]
     facts["unknown"] = list(report.unknown)
     facts["arguments"] = [{**asdict(a), "hidden": a.is_hidden, "known": a.is_known} for a in kernel.arguments]
     for key in ("required_workgroup", "workgroup_hint"):
         facts[key] = list(facts[key]) if facts[key] else None
     return facts
+
+
+def _certificate_json(certificate: KernelCertificate) -> dict[str, Any]:
+    """Without the sites, which `radiowave certify` lists."""
+    return {key: value for key, value in certificate.as_json().items() if key not in ("name", "symbol", "sites")}
 
 
 def inspection_lines(found: Inspection) -> Iterator[str]:
@@ -191,8 +201,17 @@ def _report_lines(report: KernelReport) -> Iterator[str]:
     yield f"  {_occupancy(report.occupancy)}"
     if report.statistics is not None:
         yield f"  {_counts(report.statistics)}"
+    if report.certificate is not None:
+        yield f"  certificate {report.certificate.verdict}"
+    yield from (f"  {_access(access, report.kernel)}" for access in report.accesses or ())
     yield from (f"  refused: {instruction}: {instruction.why}" for instruction in report.refused or ())
     yield from (f"  not known: {what}" for what in report.unknown)
+
+
+def _access(access: ArgumentAccess, kernel: KernelFacts) -> str:
+    name = next((a.name for a in kernel.arguments if a.offset == access.offset and a.name), "argument")
+    reads = f"read by {' and '.join(_PATHS[path] for path in access.reads)}" if access.reads else ""
+    return f"{name}@{access.offset}: {', '.join(filter(None, (reads, 'written' * access.writes))) or 'never touched'}"
 
 
 def _occupancy(found: Occupancy) -> str:

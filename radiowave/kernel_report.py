@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the code and the descriptor tell about each kernel beyond its metadata, and what stays unknown.
 
-Puts together what other files find: occupancy, instruction counts, refused instructions. A question that cannot be
-answered is answered with None and named in `unknown`, never with a zero. Shows nothing; `inspection.py` does.
+Puts together what other files find: occupancy, instruction counts, certificate, refused instructions. A question that
+cannot be answered is answered with None and named in `unknown`, never with a zero. Shows nothing; `inspection.py` does.
 """
 
 from __future__ import annotations
@@ -10,27 +10,42 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from radiowave.certificate import KernelCertificate, Site
+from radiowave.certifier import Proof, Prover
 from radiowave.code_object import CodeObject, KernelFacts
-from radiowave.disassemble import Disassembler, Instruction
+from radiowave.disassemble import Disassembler
 from radiowave.errors import ToolchainError
 from radiowave.occupancy import Occupancy, occupancy_of
 from radiowave.refused import InstructionCheck, RefusedInstruction
 from radiowave.statistics import Statistics
 
-# Of one object: about ten seconds of decoding. The kernels of a hostile file can all claim the same bytes.
-MOST_CODE_BYTES = 16 << 20
-
 _DYNAMIC_LDS = frozenset(("dynamic_shared_pointer", "hidden_dynamic_lds_size"))
 
 
 @dataclass(frozen=True)
+class ArgumentAccess:
+    """What a kernel's code does with the memory behind one pointer argument, at its kernarg `offset` in bytes.
+
+    `reads` lists the paths in order: "vector", "scalar", "l2" (atomics and device-scope loads); empty when it never
+    reads. An address that may come from several arguments counts for each.
+    """
+
+    offset: int
+    reads: tuple[str, ...]
+    writes: bool
+
+
+@dataclass(frozen=True)
 class KernelReport:
-    """One kernel. `statistics` and `refused` are None where they cannot be told; `unknown` says in words what is not
-    known, and why."""
+    """One kernel. `statistics` (over the instructions that it can reach), `certificate`, `accesses` (of every pointer
+    argument) and `refused` are None where they cannot be told; `unknown` says in words what is not known, and why.
+    """
 
     kernel: KernelFacts
     occupancy: Occupancy
     statistics: Statistics | None
+    certificate: KernelCertificate | None
+    accesses: tuple[ArgumentAccess, ...] | None
     refused: tuple[RefusedInstruction, ...] | None
     unknown: tuple[str, ...]
 
@@ -43,64 +58,59 @@ def reports(code_object: CodeObject, disassembler: Disassembler | None = None) -
     if disassembler is None:
         with Disassembler() as mine:
             return reports(code_object, mine)
-    check, code = InstructionCheck(code_object), _Code(code_object, disassembler)
-    return {kernel.name: _report(kernel, code_object, check, code) for kernel in code_object.kernels.values()}
+    check, prover = InstructionCheck(code_object), Prover(code_object, disassembler)
+    rows = code_object.kernels.values()
+    return {kernel.name: _report(kernel, code_object.target, check, prover, disassembler) for kernel in rows}
 
 
-def _report(kernel: KernelFacts, code_object: CodeObject, check: InstructionCheck, code: _Code) -> KernelReport:
-    refused, statistics, unknown = None, None, list[str]()
+def _report(
+    kernel: KernelFacts, target: str, check: InstructionCheck, prover: Prover, disassembler: Disassembler
+) -> KernelReport:
+    refused, proof, unknown = None, None, list[str]()
     try:
-        refused = check.refused(kernel.symbol, code.disassembler)
+        refused = check.refused(kernel.symbol, disassembler)
     except ToolchainError as error:
         unknown.append(f"refused instructions: {error}")
     try:
-        statistics = code.statistics(kernel)
+        proof = prover.proof(kernel)
     except ToolchainError as error:
-        unknown.append(f"instructions: {error}")
-    unknown += _unknown(kernel, statistics)
-    return KernelReport(kernel, occupancy_of(code_object.target, kernel), statistics, refused, tuple(unknown))
+        unknown.append(f"instructions, certificate and accesses: {error}")
+    statistics = None if proof is None else _statistics(proof)
+    accesses = None if proof is None else _accesses(kernel, proof)
+    unknown += _unknown(kernel, proof, statistics)
+    certificate = None if proof is None else proof.certificate
+    shown = occupancy_of(target, kernel)
+    return KernelReport(kernel, shown, statistics, certificate, accesses, refused, tuple(unknown))
 
 
-def _unknown(kernel: KernelFacts, statistics: Statistics | None) -> Iterator[str]:
+def _statistics(proof: Proof) -> Statistics:
+    reaches = {site.address: site.reach for site in proof.certificate.sites if site.path == "scalar"}
+    return Statistics.of(proof.reached, reaches if proof.is_complete else None)
+
+
+def _accesses(kernel: KernelFacts, proof: Proof) -> tuple[ArgumentAccess, ...] | None:
+    if not proof.is_complete:
+        return None
+    pointers = [a.offset for a in kernel.arguments if a.kind == "global_buffer"]
+    return tuple(_access(offset, proof.certificate.sites) for offset in pointers)
+
+
+def _access(offset: int, sites: tuple[Site, ...]) -> ArgumentAccess:
+    mine = [site for site in sites if offset in site.arguments]
+    paths = {"l2" if site.at_l2 else site.path for site in mine if site.reads}
+    return ArgumentAccess(offset, tuple(sorted(paths)), any(site.writes for site in mine))
+
+
+def _unknown(kernel: KernelFacts, proof: Proof | None, statistics: Statistics | None) -> Iterator[str]:
+    if proof is not None and not proof.is_complete:
+        stop = proof.certificate.sites[0]
+        yield f"what the code reaches behind {stop.address:#x} {stop.text}: {stop.why}"
     if statistics is not None and statistics.unknown:
         named = ", ".join(f"{name} ({count})" for name, count in statistics.unknown.items())
         yield f"what these instructions do: {named}"
-    if statistics is not None and statistics.undecoded_bytes:
-        yield "instructions behind the first bytes that LLVM does not decode"
-    pointers = [a for a in kernel.arguments if a.kind == "global_buffer" and a.access is None]
-    if pointers:
-        named = ", ".join(a.name or f"at offset {a.offset}" for a in pointers)
-        yield f"access through these pointers, of which LLVM inferred nothing: {named}"
+    if proof is not None and proof.is_complete and proof.certificate.undeclared:
+        yield "which memory it touches past its pointer arguments: see `radiowave certify --explain`"
     if any(a.kind in _DYNAMIC_LDS for a in kernel.arguments):
         yield "LDS that the launch adds, and occupancy with it"
     if kernel.uses_dynamic_stack:
         yield "scratch: the stack grows by an amount that is not known before the launch"
-
-
-class _Code:
-    """The code of kernels, decoded once however many kernels share it."""
-
-    def __init__(self, code_object: CodeObject, disassembler: Disassembler) -> None:
-        self.disassembler = disassembler
-        self._object, self._left = code_object, MOST_CODE_BYTES
-        self._known: dict[tuple[int, int, int], Statistics] = {}
-
-    def statistics(self, kernel: KernelFacts) -> Statistics:
-        """Counts over the kernel's own bytes. Raises ToolchainError when nobody decodes them, or they are too many."""
-        key = (kernel.entry_va, kernel.code_bytes, kernel.wave)
-        if key not in self._known:
-            self._known[key] = Statistics.of(self._instructions(kernel))
-        return self._known[key]
-
-    def _instructions(self, kernel: KernelFacts) -> list[Instruction]:
-        self._left -= kernel.code_bytes
-        if self._left < 0:
-            raise ToolchainError(
-                "RW0107",
-                where=f"kernel {kernel.name!r}",
-                seen=f"more than {MOST_CODE_BYTES:,} bytes of code in the kernels of one object",
-                allowed=f"up to {MOST_CODE_BYTES:,} bytes are counted",
-                do="disassemble this kernel alone: radiowave disassemble --kernel",
-            )
-        code = self._object.code(kernel)
-        return self.disassembler.decode(code, kernel.entry_va, self._object.target, kernel.wave)
