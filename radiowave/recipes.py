@@ -109,8 +109,9 @@ BUILTIN: Final[tuple[Recipe, ...]] = (
 
 @dataclass(frozen=True)
 class Catalogue:
-    """Recipes with their evidence. Raises RecipeError for two of one id, UnsupportedTarget for evidence about a GPU that
-    is not on the list.
+    """Recipes with their evidence.
+
+    Raises RecipeError for two of one id, UnsupportedTarget for evidence about a GPU that is not on the list.
     """
 
     recipes: tuple[Recipe, ...] = BUILTIN
