@@ -149,6 +149,43 @@ def _hostile(name: str, count: int) -> dict[str, Any]:
     return {"cases": record["cases"], "failures": record["failures"], "record": _short(record)}
 
 
+def certify_sound() -> dict[str, Any]:
+    """100,000 random scalar kernels certified and run: no load leaves its class; three old mistakes are found."""
+    from tests.radiowave.assemble import TARGETS
+    from tests.radiowave.certifier_holes import HOLES
+    from tests.radiowave.soundness import Tally
+
+    count, most, step = 100_000, 20_000, 500
+    share = -(-count // len(TARGETS))
+    chunks = [(target, first, min(step, share - first)) for target in TARGETS for first in range(0, share, step)]
+    tally = Tally()
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        for part in pool.map(_certified, chunks):
+            tally.add(part)
+        needed = dict(zip(HOLES, pool.map(_programs_to_find, HOLES, [most] * len(HOLES)), strict=True))
+    missed = [f"{hole} is not found within {most:,} programs" for hole, number in needed.items() if number is None]
+    record = {"distribution": str(tally), "programs": tally.programs, "loads": tally.loads, "programs_to_find": needed}
+    return {"cases": tally.programs.total(), "failures": tally.found + missed, "record": record}
+
+
+def _certified(chunk: tuple[str, int, int]) -> Any:
+    from radiowave import Disassembler
+    from tests.radiowave.soundness import judge_seeds
+
+    target, first, count = chunk
+    with Disassembler() as disassembler:
+        return judge_seeds(range(first, first + count), target, disassembler)
+
+
+def _programs_to_find(hole: str, most: int) -> int | None:
+    from radiowave import Disassembler
+    from tests.radiowave.certifier_holes import HOLES
+    from tests.radiowave.soundness import programs_to_find
+
+    with Disassembler() as disassembler, HOLES[hole]():
+        return programs_to_find("gfx1100", disassembler, most)
+
+
 def fuzz_ci() -> dict[str, Any]:
     """`redline-fuzz --profile ci --seed 1`: every graph oracle."""
     return _fuzz("ci", 1)
@@ -267,6 +304,7 @@ PROOFS: dict[str, Proof] = {
     "hostile_rings": hostile_rings,
     "hostile_disassembler": hostile_disassembler,
     "hostile_manifests": hostile_manifests,
+    "certify_sound": certify_sound,
     "fuzz_ci": fuzz_ci,
     "fuzz_deep": fuzz_deep,
     "self_test": self_test,
