@@ -9,15 +9,16 @@ and with which registers: LLVM AMDGPUUsage, "Kernel Descriptor" and "Initial Ker
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import nullcontext
+from dataclasses import dataclass
 
 from radiowave import elf as e
 from radiowave.certificate import KernelCertificate, Reach, Site, Verdict
 from radiowave.code_object import CodeObject, KernelFacts
 from radiowave.disassemble import Disassembler, Instruction
 from radiowave.entry_state import entry_state
-from radiowave.flow import Walk, walk
+from radiowave.flow import MOST_STEPS, Walk, walk
 from radiowave.image import LoadImage
 from radiowave.listing import Listing
 from radiowave.memory_flow import Surroundings
@@ -26,6 +27,9 @@ from radiowave.refused import ENCODINGS, MOST
 
 #: Revision of the rules; a change that lets any kernel have a narrower certificate raises it.
 RULES = 1
+
+# An instruction is looked at two or three times, once more for each call that leads to it.
+_STEPS_PER_DWORD = 32
 
 #: What a scalar load may reach without any bearing on the verdict: no kernel of a plan writes these bytes.
 _FIXED: frozenset[Reach] = frozenset({"kernarg", "kernarg_indexed", "constant"})
@@ -40,46 +44,63 @@ def certify(code_object: CodeObject, disassembler: Disassembler | None = None) -
     UnsupportedTarget for a target that it does not take, CodeObjectError where the object is not whole.
     """
     with nullcontext(disassembler) if disassembler else Disassembler() as disassembler:
-        prover = _Prover(code_object, disassembler)
-        return {kernel.name: prover.certificate(kernel) for kernel in code_object.kernels.values()}
+        prover = Prover(code_object, disassembler)
+        return {kernel.name: prover.proof(kernel).certificate for kernel in code_object.kernels.values()}
 
 
-def reachable(code_object: CodeObject, kernel: KernelFacts, disassembler: Disassembler) -> tuple[Instruction, ...]:
-    """The instructions that a kernel can reach, callees included, in order of address; up to where a path was lost.
+@dataclass(frozen=True)
+class Proof:
+    """A certificate, and the instructions that the kernel can reach, callees included, in order of address.
 
-    Raises what `certify` raises.
+    Where the proof ended early, `reached` are those up to there.
     """
-    return _Prover(code_object, disassembler).walk(kernel).reached
+
+    certificate: KernelCertificate
+    reached: tuple[Instruction, ...]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every path was followed."""
+        return all(site.path != "none" for site in self.certificate.sites)
 
 
-class _Prover:
-    """What all kernels of one object share."""
+class Prover:
+    """Certifies the kernels of one object, one by one; decodes code once. Its disassembler stays the caller's.
+
+    Kernels share a budget of steps, which grows with the object: hostile ones may all name the same code.
+    """
 
     def __init__(self, code_object: CodeObject, disassembler: Disassembler) -> None:
         elf = e.Elf(code_object.data)
         self._target, self._disassembler = code_object.target, disassembler
         self._image, self._memory = LoadImage(elf), ObjectMemory(elf)
         self._listings: dict[int, Listing] = {}
+        self._steps_left = MOST_STEPS + _STEPS_PER_DWORD * len(code_object.data) // 4
 
-    def listing(self, wave: int) -> Listing:
+    def _listing(self, wave: int) -> Listing:
         """One listing for all kernels of a wave size."""
         if wave not in self._listings:
             self._listings[wave] = Listing(self._image, self._target, wave, self._disassembler)
         return self._listings[wave]
 
-    def walk(self, kernel: KernelFacts) -> Walk:
-        """All paths of a kernel."""
+    def _walk(self, kernel: KernelFacts) -> Walk:
         start = entry_state(kernel, self._target)
         if start is None:
             why = "the descriptor asks for registers that this target does not have"
             return Walk(stops=(Site(kernel.entry_va, "", "none", "unknown", reads=False, why=why),))
         where = Surroundings(kernel, self._target, self._memory)
-        return walk(kernel.entry_va, kernel.code_bytes, start, self.listing(kernel.wave), where)
+        most = min(MOST_STEPS, self._steps_left)
+        found = walk(kernel.entry_va, kernel.code_bytes, start, self._listing(kernel.wave), where, most)
+        self._steps_left -= found.steps
+        return found
 
-    def certificate(self, kernel: KernelFacts) -> KernelCertificate:
-        """What the walk proves."""
-        found = self.walk(kernel)
-        refused = self._refused(found.reached, self.listing(kernel.wave))
+    def proof(self, kernel: KernelFacts) -> Proof:
+        """What can be shown about one kernel. Raises what `certify` raises."""
+        found = self._walk(kernel)
+        refused = self._refused(found.reached, self._listing(kernel.wave))
+        return Proof(self._certificate(kernel, found, refused), found.reached)
+
+    def _certificate(self, kernel: KernelFacts, found: Walk, refused: tuple[str, ...]) -> KernelCertificate:
         if found.stops:
             return KernelCertificate(
                 kernel.name,
@@ -90,7 +111,7 @@ class _Prover:
                 deciding=found.stops[0],
                 sites=found.stops,
             )
-        return _concluded(kernel, found.sites, refused, self._memory.variable)
+        return _concluded(kernel, found.sites, refused)
 
     def _refused(self, reached: Iterable[Instruction], listing: Listing) -> tuple[str, ...]:
         rows, found = ENCODINGS[self._target], []
@@ -101,9 +122,7 @@ class _Prover:
         return tuple(found[:MOST])
 
 
-def _concluded(
-    kernel: KernelFacts, sites: tuple[Site, ...], refused: tuple[str, ...], variable: Callable[[int], str]
-) -> KernelCertificate:
+def _concluded(kernel: KernelFacts, sites: tuple[Site, ...], refused: tuple[str, ...]) -> KernelCertificate:
     """A certificate from all accesses of a kernel whose paths are all known."""
     verdict, deciding = _verdict(sites)
     return KernelCertificate(

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from radiowave import cli_certify
+from radiowave import cli_certify, cli_policy
 from radiowave.code_object import CodeObject, KernelFacts
 from radiowave.compile import compile_file
 from radiowave.disassemble import Disassembler, Instruction
@@ -83,6 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     listing.add_argument("--kernel", help="this kernel alone")
 
     _certify_commands(commands, shown)
+    cli_policy.add_commands(commands, _command, MAKE)
 
     purpose = "Show which compilers and disassemblers were found, and where."
     _command(commands, "tools", purpose, "  radiowave tools", _tools)

@@ -51,6 +51,9 @@ CODES: dict[str, str] = {
     "RW0404": "a relocation that does not fit its place",
     "RW0405": "more than one metadata note",
     "RW0406": "not a relocatable object",
+    "RW0501": "not a catalogue of recipes, or a damaged one",
+    "RW0502": "a row of a ledger that cannot be taken in",
+    "RW0503": "recipes that contradict each other",
     "RW0601": "not a manifest, or a damaged one",
     "RW0602": "a manifest of a schema that is not known",
     "RW0603": "a manifest whose own hash does not match",
@@ -108,6 +111,12 @@ class LinkError(RadiowaveError):
     """A relocatable object that the linker refuses."""
 
     prefix = "RW04"
+
+
+class RecipeError(RadiowaveError):
+    """A catalogue or ledger that cannot be read, or recipes that cannot be applied together."""
+
+    prefix = "RW05"
 
 
 class ManifestError(RadiowaveError):

@@ -49,11 +49,13 @@ class Walk:
 
     `sites` are the accesses in order of address, one row for each way in which they are reached. `stops` are where a
     path could not be followed; with any, `sites` is empty. `reached` are all instructions that were seen, in order.
+    `steps` counts instructions run, again and again.
     """
 
     sites: tuple[Site, ...] = ()
     stops: tuple[Site, ...] = ()
     reached: tuple[Instruction, ...] = ()
+    steps: int = 0
 
 
 @dataclass
@@ -69,13 +71,18 @@ class _Round:
     steps: int = 0
 
 
-def walk(entry: int, nbytes: int, start: State, listing: Listing, where: Surroundings) -> Walk:
+def walk(
+    entry: int, nbytes: int, start: State, listing: Listing, where: Surroundings, most_steps: int = MOST_STEPS
+) -> Walk:
     """Follow every path from the ELF address `entry`; `nbytes` is the size of the kernel's symbol, a hint."""
-    return _Walker(entry, nbytes, start, listing, where).run()
+    return _Walker(entry, nbytes, start, listing, where, most_steps).run()
 
 
 class _Walker:
-    def __init__(self, entry: int, nbytes: int, start: State, listing: Listing, where: Surroundings) -> None:
+    def __init__(
+        self, entry: int, nbytes: int, start: State, listing: Listing, where: Surroundings, most_steps: int
+    ) -> None:
+        self._most_steps = most_steps
         self._entry, self._start, self._listing, self._where = entry, start, listing, where
         self._leaders: set[int] = {entry}
         self._reached: dict[int, Instruction] = {}
@@ -95,6 +102,7 @@ class _Walker:
             () if stops else tuple(sorted(sites, key=lambda site: (site.address, site.reach, site.arguments))),
             stops,
             tuple(self._reached[pc] for pc in sorted(self._reached)),
+            self._round.steps,
         )
 
     def _fixpoint(self) -> None:
@@ -140,8 +148,8 @@ class _Walker:
                 return True
             self._reached[pc] = instruction
             self._round.steps += 1
-            if self._round.steps > MOST_STEPS:
-                self._stop(instruction, f"more than {MOST_STEPS:,} steps without a result")
+            if self._round.steps > self._most_steps:
+                self._stop(instruction, f"more than {self._most_steps:,} steps without a result")
                 return False
             if not self._step(instruction, state, context):
                 return True
