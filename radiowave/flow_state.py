@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 
 from radiowave.operands import EXEC, NULL
-from radiowave.values import ALL_LANES, PLAIN, UNSET, Atom, Value, either, join, join_pair
+from radiowave.values import ALL_LANES, PLAIN, UNKNOWN, UNSET, Atom, Value, either, join, join_pair
 
 Atoms = frozenset[Atom]
 NONE: Atoms = frozenset()
@@ -91,10 +91,10 @@ class State:
             self.scalars[number] = value
 
     def forget_scalars(self) -> None:
-        """Any scalar register may have been written."""
-        for number in self.scalars:
+        """Any scalar register may have been written, those that no instruction names as well."""
+        for number in range(EXEC):
             if number < EXEC:
-                self.scalars[number] = UNSET
+                self.scalars[number] = UNKNOWN
 
 
 def merge(states: Iterable[State], where: Hashable) -> State:

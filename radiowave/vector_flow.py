@@ -17,6 +17,7 @@ from radiowave.operands import EXEC, Operand, Operation
 from radiowave.scalar_flow import words
 from radiowave.values import PLAIN, Other, atoms_of, either
 
+_VECTORS: Final = 256
 _NOTHING: Final = re.compile(r"v_(nop|clrexcp|pipeflush)$")
 #: Write vector registers alone, from what their sources hold.
 _FAMILIES: Final = """
@@ -88,6 +89,8 @@ def _sources(op: Operation, state: State) -> Atoms:
         found = found | either(reads.pop(0), NONE.union(*reads))
     if "cndmask" in name or _SWAPS.match(name):
         found = found | either(*reads[:2])
+    if name.startswith("v_bfi"):
+        found = found | either(*reads[1:3])
     if _INDEXED.match(name) or name.startswith("v_movrels"):
         found = found.union(*(state.any_lane(n) for n in state.active))
     return found
@@ -122,6 +125,6 @@ def _write_one_lane(operand: Operand, atoms: Atoms, state: State) -> None:
 
 
 def _write_any(atoms: Atoms, state: State) -> None:
-    """The register's number is known at run time only; one that was never written stays as unknown as it was."""
-    for number in state.active:
+    """The register's number is known at run time only."""
+    for number in range(_VECTORS):
         state.set_vector(number, either(state.vector(number), atoms))

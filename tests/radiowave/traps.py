@@ -718,6 +718,44 @@ _ADDRESSES = (
         waves=(32,),
     ),
     Trap(
+        "vector_after_movreld",
+        "on one way around any scalar register may have become the other argument",
+        f"{BOTH}{NUMBER}{COMPARE}s_cbranch_scc1 {{n}}_j\ns_mov_b32 m0, s8\ns_movreld_b64 s[2:3], s[6:7]\n"
+        "{n}_j: global_load_b32 v1, v0, s[4:5]\n",
+        (),
+        kernarg_vector_loads=True,
+        undeclared=True,
+    ),
+    Trap(
+        "vector_after_v_movreld",
+        "one way around writes the argument by its number, the other writes another by an index",
+        f"{BOTH}{NUMBER}{COMPARE}v_mov_b32 v2, s6\nv_mov_b32 v3, s7\ns_mov_b32 m0, s8\ns_cbranch_scc1 {{n}}_b\n"
+        "v_movreld_b32 v10, v2\nv_movreld_b32 v11, v3\ns_branch {n}_j\n"
+        "{n}_b: v_mov_b32 v14, s4\nv_mov_b32 v15, s5\n{n}_j: global_load_b32 v1, v[14:15], off\n",
+        (),
+        kernarg_vector_loads=True,
+        undeclared=True,
+    ),
+    Trap(
+        "vector_bit_select",
+        "v_bfi_b32 takes the bits of one or the other",
+        f"{BOTH}global_load_b64 v[2:3], v0, s[6:7]\nv_bfi_b32 v4, v6, s4, v2\nv_bfi_b32 v5, v6, s5, v3\n"
+        "global_load_b32 v1, v[4:5], off\n",
+        (),
+        kernarg_vector_loads=True,
+        undeclared=True,
+    ),
+    Trap(
+        "vector_other_lanes",
+        "lanes that rested while the argument was written bring a pointer from memory back",
+        f"{BOTH}{NUMBER}global_load_b64 v[4:5], v0, s[6:7]\ns_and_saveexec_b32 s10, s8\nv_mov_b32 v4, s4\n"
+        "v_mov_b32 v5, s5\ns_or_b32 exec_lo, exec_lo, s10\nglobal_load_b32 v1, v[4:5], off\n",
+        (),
+        kernarg_vector_loads=True,
+        undeclared=True,
+        waves=(32,),
+    ),
+    Trap(
         "vector_list",
         "a loop follows pointers in memory from an argument on",
         f"{FIRST}v_mov_b32 v4, s4\nv_mov_b32 v5, s5\n{{n}}_l: global_load_b64 v[4:5], v[4:5], off\n"
