@@ -14,8 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-#: What a value was computed from, as bits: memory, each pointer, number arguments; argument n is FROM_ARGUMENT << n.
-FROM_MEMORY, FROM_KERNARG, FROM_CODE, FROM_NUMBER, FROM_ARGUMENT = 1, 2, 4, 8, 16
+#: What a value was computed from, as bits: memory, each pointer, number arguments, registers that this wave never
+#: wrote; argument n is FROM_ARGUMENT << n.
+FROM_MEMORY, FROM_KERNARG, FROM_CODE, FROM_NUMBER, FROM_UNSET, FROM_ARGUMENT = 1, 2, 4, 8, 16, 32
 
 SHIFT = 44  # an object's share of the address space, 1 << SHIFT bytes
 FARTHEST = 1 << 31  # from an object's start, with every index of these programs

@@ -20,6 +20,7 @@ from tests.radiowave.scalar_memory import (
     FROM_KERNARG,
     FROM_MEMORY,
     FROM_NUMBER,
+    FROM_UNSET,
     SHIFT,
     Memory,
     Object,
@@ -83,6 +84,8 @@ class Judge:
     def _follows_c(self, access: Access, where: Where) -> bool:
         """Whether a vector access went where one of its pointers leads. For these the certifier takes all sources
         together and does not prove that halves belong together, as C would not let them be mixed."""
+        if access.taint & FROM_UNSET:
+            return False
         if where.argument is not None:
             return bool(access.taint & FROM_ARGUMENT << self.kernel.pointers.index(where.argument))
         pointers = access.taint & ~(FROM_MEMORY | FROM_NUMBER)

@@ -15,7 +15,7 @@ from radiowave import CodeObject, Disassembler, certify
 from radiowave import elf as e
 from tests.radiowave.assemble import Kernel, assemble_many, object_text
 from tests.radiowave.scalar_machine import run, steps_of
-from tests.radiowave.scalar_memory import FROM_KERNARG, Memory
+from tests.radiowave.scalar_memory import FROM_KERNARG, FROM_UNSET, Memory
 from tests.radiowave.scalar_programs import write
 from tests.radiowave.site_judge import Judge
 from tests.radiowave.traps import DATA
@@ -144,11 +144,11 @@ class Loaded:
         seed = int(kernel.name[1:]) * PLACEMENTS + placement
         memory = Memory(seed, kernel.pointers, kernel.numbers, kernel.kernarg_bytes, self.image)
         machine = Machine(memory)
-        machine.scalars[:108] = [Number(memory.word(4 * n)) for n in range(108)]  # what an earlier wave left
+        machine.scalars[:108] = [Number(memory.word(4 * n), FROM_UNSET) for n in range(108)]
         machine.write(0, Number(memory.kernarg, FROM_KERNARG), 2)
         machine.write(EXEC, Number((1 << LANES) - 1))
         for lane in range(LANES):
-            machine.vectors[lane][:6] = [Number(4 * lane)] + [Number(memory.word(64 * lane)) for _ in range(5)]
+            machine.vectors[lane][:6] = [Number(4 * lane)] + [Number(memory.word(64 * lane), FROM_UNSET)] * 5
         run(self.steps, machine, entry, FUEL)
         return memory, machine.accesses
 
