@@ -176,11 +176,25 @@ def index(w: Writer) -> None:
         case _:
             w.add(f"s_ashr_i32 s29, {number}, 31", f"s_mov_b32 s28, {number}", "s_lshl_b64 s[28:29], s[28:29], 3")
             number, more = "s28", "s29"
+    carry = "addc"
     if w.is_wrong():
         more = w.rng.choice(("0", "-1", "1", "s29", w.number(), high))
-    w.add(f"s_add_u32 {to_low}, {low}, {number}", f"s_addc_u32 {to_high}, {high}, {more}")
     if w.is_wrong():
-        w.add(f"s_mov_b32 {to_high}, {high}")
+        carry, high = w.rng.choice((("subb", high), ("addc", halves(w.pair("argument", "kernarg"))[1])))
+    w.add(f"s_add_u32 {to_low}, {low}, {number}", f"s_{carry}_u32 {to_high}, {high}, {more}")
+
+
+def left_behind(w: Writer) -> None:
+    """The low half of a pointer that was moved, with the high half from before."""
+    if not w.wild:
+        return index(w)
+    base = w.pair("argument", "kernarg")
+    low, high = halves(base)
+    to = w.target("memory")
+    to_low, to_high = halves(to)
+    w.add(f"s_add_u32 {to_low}, {low}, {w.rng.choice((*SMALL, w.number()))}", f"s_addc_u32 s29, {high}, 0")
+    w.add(f"s_mov_b32 {to_high}, {high}", f"s_load_b32 {w.rng.choice(NUMBERS)}, {to}, 0x0")
+    return None
 
 
 def index_at_once(w: Writer) -> None:

@@ -224,6 +224,31 @@ _HALVES = (
     ),
     Trap("no_carry", "the high half never gets it", f"{FIRST}{NUMBER}s_add_u32 s4, s4, s8\n{READ}", None),
     Trap(
+        "carry_as_borrow",
+        "the high half loses what the low half carries",
+        f"{FIRST}{NUMBER}s_add_u32 s4, s4, s8\ns_subb_u32 s5, s5, 0\n{READ}",
+        None,
+    ),
+    Trap(
+        "borrow_as_carry",
+        "the high half gets what the low half borrows",
+        "s_sub_u32 s10, s0, 8\ns_addc_u32 s11, s1, 0\ns_load_b32 s20, s[10:11], 0x10\n",
+        None,
+    ),
+    Trap(
+        "carry_of_another_pointer",
+        "the high half is of the second argument, the low half of the first",
+        f"{BOTH}{NUMBER}s_add_u32 s10, s4, s8\ns_addc_u32 s11, s7, 0\ns_load_b32 s20, s[10:11], 0x0\n",
+        None,
+    ),
+    Trap(
+        "carry_of_the_same_pointer_before",
+        "the high half is of the pointer before it was moved",
+        f"{FIRST}{NUMBER}s_mov_b32 s11, s5\ns_add_u32 s4, s4, s8\ns_addc_u32 s5, s5, 0\ns_add_u32 s10, s4, s8\n"
+        "s_addc_u32 s11, s11, 0\ns_load_b32 s20, s[10:11], 0x0\n",
+        None,
+    ),
+    Trap(
         "carry_of_another_path",
         "one way around comes with another SCC",
         f"{FIRST}{NUMBER}{COMPARE}s_cbranch_scc1 {{n}}_c\ns_add_u32 s4, s4, 8\n{{n}}_c: s_addc_u32 s5, s5, 0\n{READ}",
@@ -588,6 +613,19 @@ _ADDRESSES = (
         "8 bytes of numbers among the arguments are an index: kind",
         f"{FIRST}{NUMBERS}s_add_u32 s4, s4, s8\ns_addc_u32 s5, s5, s9\n{READ}",
         (0,),
+    ),
+    Trap(
+        "by_changed_64_bit_number",
+        "s_addk_i32 reads what it overwrites: 8 bytes from memory stay 8 bytes from memory",
+        f"{BOTH}s_load_b64 s[8:9], s[6:7], 0x0\ns_addk_i32 s8, 0x4\ns_addk_i32 s9, 0x4\ns_add_u32 s4, s4, s8\n"
+        f"s_addc_u32 s5, s5, s9\n{READ}",
+        None,
+    ),
+    Trap(
+        "by_bits_of_a_pointer",
+        "s_bitset1_b32 leaves the other 31 bits of the half",
+        f"{BOTH}s_bitset1_b32 s6, 0\ns_bitset1_b32 s7, 0\ns_add_u32 s4, s4, s6\ns_addc_u32 s5, s5, s7\n{READ}",
+        None,
     ),
     Trap(
         "difference_of_pointers",
