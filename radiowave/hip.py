@@ -45,6 +45,8 @@ PROFILES: Final[dict[Profile, tuple[str, ...]]] = {
         "-enable-pipeliner",
     ),
 }
+# clang's driver ignores -MD for one device; the compiler behind it writes what was included all the same.
+_DEPENDENCIES: Final = ("-dependency-file", "kernel.d", "-MT", "kernel")
 # What LLVM says to an option, or a value of one, that it does not have.
 _LACKS: Final = re.compile(r"Unknown command line argument|Cannot find option named|[Uu]nknown argument")
 _MOST_LINES: Final = 30
@@ -180,9 +182,7 @@ def _flags(job: HipJob, compiler: HipCompiler) -> tuple[str, ...]:
         *(part for flag in PROFILES[job.profile] for part in ("-mllvm", flag)),
         *(f"-D{name}={value}" if value else f"-D{name}" for name, value in (job.defines or {}).items()),
         *(f"-I{folder}" for folder in job.include),
-        "-MD",
-        "-MF",
-        "kernel.d",
+        *(part for word in _DEPENDENCIES for part in ("-Xclang", word)),
         *job.arguments,
     )
 

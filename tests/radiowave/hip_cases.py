@@ -22,9 +22,10 @@ Arrays = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class HipCase:
-    """One kernel. `buffers` by name in the order of the arguments, `scalars` behind them; `results` are what the kernel
-    writes, `close` how far from numpy they may be, relatively. `block` () is one wave. `scalar`: kernarg offsets of what
-    scalar loads read.
+    """One kernel. `buffers` by name in the order of the arguments, `scalars` behind them; `block` () is one wave.
+
+    `results` are what the kernel writes, `close` how far from numpy they may be, relatively. `scalar`: kernarg offsets
+    of what scalar loads read.
     """
 
     buffers: Arrays
