@@ -19,6 +19,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
 from importlib import import_module
 from importlib.metadata import version
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +143,25 @@ def hostile_disassembler() -> dict[str, Any]:
 def hostile_manifests() -> dict[str, Any]:
     """Damaged and forged manifests."""
     return _hostile("manifests", 100_000)
+
+
+def hip_kernels() -> dict[str, Any]:
+    """Eight HIP sources by every compiler found, five targets, both wave sizes, on the software device."""
+    import redline as rl
+    from radiowave.hip import HipJob, compile_hip_file
+    from radiowave.hip_compilers import find_hip_compilers
+    from tests.radiowave.hip_cases import CASES, FOLDER, wrong
+
+    compilers = [c.identity() for c in find_hip_compilers() if c.compiler]
+    failures, cases = [], 0
+    for target in ("gfx1010", "gfx1030", "gfx1100", "gfx1151", "gfx1201"):
+        with rl.open(f"sim:{target}") as device:
+            for compiler, wave, name in product((c["name"] for c in compilers), (32, 64), CASES):
+                build = compile_hip_file(FOLDER / f"{name}.hip", HipJob(target, wave), toolchain=compiler)
+                found = wrong(rl.load(build.data)[name], CASES[name](), device)
+                cases += 1
+                failures += [f"{name} {target} wave{wave} {compiler}: {found}"] if found else []
+    return {"cases": cases, "failures": failures, "compilers": compilers}
 
 
 def _hostile(name: str, count: int) -> dict[str, Any]:
@@ -304,6 +324,7 @@ PROOFS: dict[str, Proof] = {
     "hostile_rings": hostile_rings,
     "hostile_disassembler": hostile_disassembler,
     "hostile_manifests": hostile_manifests,
+    "hip_kernels": hip_kernels,
     "certify_sound": certify_sound,
     "fuzz_ci": fuzz_ci,
     "fuzz_deep": fuzz_deep,

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import struct
@@ -315,19 +316,20 @@ def test_tools(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.C
     monkeypatch.setenv("HIPCC", str(program))
     monkeypatch.setenv("RADIOWAVE_CLANG", str(tmp_path / "absent"))
     tools = {tool.name: tool for tool in find_tools()}
-    assert list(tools) == ["disassembler", "llvmlite", "clang", "hipcc"]
+    assert list(tools) == ["disassembler", "llvmlite", "amdclang", "hipcc", "clang", "zig"]
     assert "LLVM 22" in tools["llvmlite"].version
     assert tools["disassembler"].path
     assert "LLVM" in tools["disassembler"].version
     assert (tools["hipcc"].path, tools["hipcc"].version) == (str(program), "HIP version: 7.0")
-    assert tools["hipcc"].found == f"$HIPCC: {program}"
+    assert tools["hipcc"].sha256 == hashlib.sha256(program.read_bytes()).hexdigest()
+    assert tools["hipcc"].found == "usable, links with itself"
     assert tools["clang"].path is None
-    assert tools["clang"].looked == (f"$RADIOWAVE_CLANG: {tmp_path / 'absent'}",)
+    assert tools["clang"].looked == (f"not found as {tmp_path / 'absent'}",)
     assert main(["tools"]) == 0
     printed = capsys.readouterr().out
-    assert f"looked at $RADIOWAVE_CLANG: {tmp_path / 'absent'}" in printed
-    assert f"found as $HIPCC: {program}" in printed
-    assert printed.count("looked at") == 1
+    assert f"looked at not found as {tmp_path / 'absent'}" not in printed
+    assert f"not found as {tmp_path / 'absent'}" in printed
+    assert f"sha256 {tools['hipcc'].sha256}" in printed
 
 
 def test_tools_without_a_disassembler(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
