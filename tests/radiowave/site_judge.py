@@ -30,9 +30,10 @@ from tests.radiowave.wave_registers import Access
 
 @dataclass(frozen=True)
 class Where:
-    """Where an access really went: inside the slot, anywhere near it, into or beside the code object but to no variable
-    of it, behind which argument."""
+    """Where an access really went: to no object, inside the slot, anywhere near it, into or beside the code object but
+    to no variable of it, behind which argument."""
 
+    nowhere: bool
     in_kernarg: bool
     near_kernarg: bool
     fixed: bool
@@ -77,7 +78,8 @@ class Judge:
         where = self._where(access, memory)
         if abs(access.address - (access.address >> 63 << 64)) < FARTHEST:
             return True
-        if access.is_scalar and access.high & FROM_NUMBER and where.argument is None:
+        number_alone = access.high & (FROM_NUMBER | FROM_MEMORY) == FROM_NUMBER
+        if access.is_scalar and number_alone and where.nowhere:
             return True
         return where.near_kernarg and not where.in_kernarg
 
@@ -99,6 +101,7 @@ class Judge:
         padded = -(-self.kernel.kernarg_bytes // 16) * 16
         argument, place = owner - Object.ARGUMENT, access.address - CODE
         return Where(
+            nowhere=owner == Object.NOWHERE,
             in_kernarg=0 <= first <= padded - access.nbytes,
             near_kernarg=owner == Object.KERNARG,
             fixed=access.address >> SHIFT == Object.CODE
