@@ -85,8 +85,6 @@ _BINARY: dict[str, _Binary] = {
     "s_ashr_i64": lambda a, b, c: _nonzero(64, signed(a, 64) >> (b & 63)),
     "s_lshl2_add_u32": lambda a, b, c: ((a << 2) + b, int((a << 2) + b > WORD)),
     "s_bfe_u32": lambda a, b, c: _field(a, b, 32, False),
-    "s_bfe_i32": lambda a, b, c: _field(a, b, 32, True),
-    "s_bfe_u64": lambda a, b, c: _field(a, b, 64, False),
     "s_bfe_i64": lambda a, b, c: _field(a, b, 64, True),
     "s_bfm_b32": lambda a, b, c: ((1 << (a & 31)) - 1 << (b & 31), None),
     "s_bfm_b64": lambda a, b, c: ((1 << (a & 63)) - 1 << (b & 63), None),
