@@ -110,12 +110,13 @@ class Judge:
         )
 
     def _wrong_site(self, access: Access, site: Site, where: Where) -> str:
+        """A scalar load must come from no other pointer, too; a lane's index may come from anything."""
         pointers = {o for n, o in enumerate(self.kernel.pointers) if access.taint & FROM_ARGUMENT << n}
         match site.reach:
             case "kernarg":
                 return "" if where.in_kernarg and not pointers else "it is not in the kernel's arguments"
             case "kernarg_indexed":
-                mixed = access.is_scalar and pointers  # a lane's index may come from anything
+                mixed = access.is_scalar and bool(pointers)
                 return "" if where.near_kernarg and not mixed else "it is not among the kernel's arguments"
             case "constant":
                 return "" if where.fixed else "it is not constant"
@@ -124,7 +125,8 @@ class Judge:
                     return ""
                 if where.argument not in site.arguments:
                     return "it is behind none of the site's arguments"
-                return "" if pointers and pointers <= set(site.arguments) else "it comes from another pointer"
+                mixed = access.is_scalar and not pointers <= set(site.arguments)
+                return "" if pointers and not mixed else "it comes from another pointer"
         return ""
 
     def _wrong_verdict(self, where: Where) -> str:
