@@ -202,13 +202,14 @@ def _tools(arguments: argparse.Namespace) -> int:
 
 
 def _tool_lines(tool: Tool) -> Iterator[str]:
-    yield f"{tool.name}: {tool.path or 'not found'}"
+    yield f"{tool.name}: {tool.path or 'not taken'}"
     yield f"  {tool.purpose}"
     if tool.path:
         yield f"  {tool.version}"
         yield f"  found as {tool.found}"
+        yield from (f"  sha256 {sha256}  {name}" for name, sha256 in tool.files)
     else:
-        yield from (f"  looked at {place}" for place in tool.looked)
+        yield from (f"  {place}" for place in tool.looked)
 
 
 def _print_json(document: dict[str, Any]) -> None:

@@ -139,7 +139,9 @@ def _compile_file(arguments: argparse.Namespace) -> int:
 
 def _versions() -> dict[str, str]:
     numbers = ".".join(str(number) for number in llvm.llvm_version_info)
-    return {"llvmlite": llvmlite.__version__, "llvm": numbers, "path": str(Path(llvmlite.__file__).parent)}
+    folder = Path(llvmlite.__file__).parent
+    library = next((folder / "binding").glob("libllvmlite.*"), folder / "__init__.py")
+    return {"llvmlite": llvmlite.__version__, "llvm": numbers, "path": str(folder), "library": str(library)}
 
 
 def main() -> int:

@@ -1,31 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """Find the compilers and disassemblers of this machine, and say where each was looked for.
 
-Only looks: nothing is installed, and nothing here decides what a build uses. Today that is always llvmlite
-and the disassembler library; clang and hipcc are reported for users who compile HIP sources themselves.
+For people and bug reports. `compilers.py` finds and chooses what compiles, `find_llvm.py` what disassembles.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
-import subprocess
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from radiowave import rocm
-from radiowave.child import command, environment
+from radiowave.compilers import HIP, Toolchain, find_toolchains
 from radiowave.disassemble import Disassembler
 from radiowave.errors import ToolchainError
-from radiowave.find_llvm import SYSTEM_VERSIONS, places
-
-SECONDS = 30.0
+from radiowave.find_llvm import places
 
 
 @dataclass(frozen=True)
 class Tool:
-    """One tool: what it is for, its path (None: not found), its version, every place looked at, and which had it."""
+    """One tool: what it is for, its path (None: not taken), its version, why it was not taken, and why it was.
+
+    `looked` has every place looked at, each with what was wrong there; `files` pairs of a file name and its sha256.
+    """
 
     name: str
     purpose: str
@@ -33,11 +27,12 @@ class Tool:
     version: str
     looked: tuple[str, ...]
     found: str | None
+    files: tuple[tuple[str, str], ...] = ()
 
 
 def find_tools() -> list[Tool]:
-    """Every tool that Radiowave knows of. Takes about half a second; a missing tool is no error."""
-    return [_disassembler(), _llvmlite(), _clang(), _hipcc()]
+    """Every tool that Radiowave knows of, hashed. Takes a second or two; a missing tool is no error."""
+    return [_disassembler(), *(_compiler(toolchain) for toolchain in find_toolchains())]
 
 
 def _disassembler() -> Tool:
@@ -51,55 +46,9 @@ def _disassembler() -> Tool:
     return Tool("disassembler", purpose, found["library"], f"LLVM {found['version']}", looked, found["source"])
 
 
-def _llvmlite() -> Tool:
-    purpose = "compiles LLVM IR for the GPU"
-    arguments, place = command("radiowave.llvm_child", "--versions"), "llvmlite in this Python"
-    try:
-        printed = subprocess.run(arguments, capture_output=True, env=environment(), timeout=SECONDS, check=True).stdout
-        found = json.loads(printed)
-    except (OSError, subprocess.SubprocessError, ValueError) as error:
-        return Tool("llvmlite", purpose, None, str(error), (place,), None)
-    version = f"llvmlite {found['llvmlite']}, LLVM {found['llvm']}"
-    return Tool("llvmlite", purpose, found["path"], version, (place,), place)
-
-
-def _clang() -> Tool:
-    names = [f"clang-{version}" for version in SYSTEM_VERSIONS]
-    purpose = "compiles HIP and OpenCL sources; not needed here"
-    return _program("clang", purpose, "RADIOWAVE_CLANG", rocm.places("lib/llvm/bin/clang"), names)
-
-
-def _hipcc() -> Tool:
-    purpose = "ROCm's compiler driver; not needed here"
-    return _program("hipcc", purpose, "HIPCC", rocm.places("bin/hipcc"), ["hipcc"])
-
-
-def _program(name: str, purpose: str, variable: str, paths: Sequence[str], names: Sequence[str]) -> Tool:
-    looked = []
-    for place, path in _candidates(variable, paths, names):
-        looked.append(place)
-        version = _version(path) if path else ""
-        if path and version:
-            return Tool(name, purpose, path, version, tuple(looked), place)
-    return Tool(name, purpose, None, "not found", tuple(looked), None)
-
-
-def _candidates(variable: str, paths: Sequence[str], names: Sequence[str]) -> Iterator[tuple[str, str | None]]:
-    """Each place in words, and the program there if there is one. The environment variable decides alone."""
-    chosen = os.environ.get(variable)
-    if chosen:
-        yield f"${variable}: {chosen}", shutil.which(chosen)
-        return
-    for path in paths:
-        yield path, shutil.which(path)
-    for name in names:
-        yield f"{name} on PATH", shutil.which(name)
-
-
-def _version(path: str) -> str:
-    """The first line that a program prints about its version; empty if it does not run."""
-    try:
-        done = subprocess.run([path, "--version"], capture_output=True, timeout=SECONDS, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return done.stdout.decode(errors="replace").partition("\n")[0].strip()
+def _compiler(toolchain: Toolchain) -> Tool:
+    purpose = "compiles HIP sources for the GPU" if toolchain.language == HIP else "compiles LLVM IR for the GPU"
+    if not toolchain.is_usable:
+        return Tool(toolchain.name, purpose, None, toolchain.version, (toolchain.reason,), None)
+    files = toolchain.identity().files
+    return Tool(toolchain.name, purpose, toolchain.paths[0], toolchain.version, (), toolchain.reason, files)

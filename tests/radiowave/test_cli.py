@@ -308,26 +308,26 @@ def test_as_a_module(built: Path) -> None:
 
 
 def test_tools(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Found tools have a path and a version; missing ones say where they were looked for."""
+    """Tools that are taken have a path, a version and hashes; others say what was wrong where they were looked for."""
     program = tmp_path / "hipcc"
-    program.write_text("#!/bin/sh\necho HIP version: 7.0\n")
+    program.write_text("#!/bin/sh\necho HIP version: 7.0.1\necho AMD clang version 20.0.0git\n")
     program.chmod(0o755)
     monkeypatch.setenv("HIPCC", str(program))
     monkeypatch.setenv("RADIOWAVE_CLANG", str(tmp_path / "absent"))
     tools = {tool.name: tool for tool in find_tools()}
-    assert list(tools) == ["disassembler", "llvmlite", "clang", "hipcc"]
+    assert list(tools) == ["disassembler", "amdclang", "hipcc", "clang", "zig", "llvmlite"]
     assert "LLVM 22" in tools["llvmlite"].version
+    ((name, sha256),) = tools["llvmlite"].files
+    assert (name, len(sha256)) == ("libllvmlite.so", 64)
     assert tools["disassembler"].path
     assert "LLVM" in tools["disassembler"].version
-    assert (tools["hipcc"].path, tools["hipcc"].version) == (str(program), "HIP version: 7.0")
-    assert tools["hipcc"].found == f"$HIPCC: {program}"
-    assert tools["clang"].path is None
-    assert tools["clang"].looked == (f"$RADIOWAVE_CLANG: {tmp_path / 'absent'}",)
+    assert tools["hipcc"].path is None
+    assert tools["hipcc"].looked == (f"{program}: of ROCm 7.0, older than 7.14",)
+    assert tools["clang"].looked == (f"not found: {tmp_path / 'absent'} on PATH",)
     assert main(["tools"]) == 0
     printed = capsys.readouterr().out
-    assert f"looked at $RADIOWAVE_CLANG: {tmp_path / 'absent'}" in printed
-    assert f"found as $HIPCC: {program}" in printed
-    assert printed.count("looked at") == 1
+    assert f"not found: {tmp_path / 'absent'}" in printed
+    assert f"sha256 {sha256}  libllvmlite.so" in printed
 
 
 def test_tools_without_a_disassembler(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
