@@ -128,8 +128,8 @@ def _hipcc() -> Toolchain:
     if path is None:
         return Toolchain("hipcc", HIP, reason=f"not found: looked at {', '.join(places)}")
     banner = printed_version(path)
-    found = re.search(r"HIP version: (\d+)\.(\d+)", banner)
-    return _of_rocm("hipcc", path, banner, found, Path(path).resolve().parents[1])
+    release = re.search(r"HIP version: (\d+)\.(\d+)", banner)
+    return _of_rocm("hipcc", path, banner, release, Path(path).resolve().parents[1])
 
 
 def _release_file(root: Path) -> re.Match[str] | None:
