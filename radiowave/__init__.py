@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from radiowave.compile import compile_file as compile_file
     from radiowave.compile import compile_ir as compile_ir
     from radiowave.compile import compile_many as compile_many
+    from radiowave.compilers import Toolchain as Toolchain
+    from radiowave.compilers import ToolIdentity as ToolIdentity
+    from radiowave.compilers import choose_toolchain as choose_toolchain
+    from radiowave.compilers import find_toolchains as find_toolchains
     from radiowave.descriptor import Descriptor as Descriptor
     from radiowave.disassemble import Disassembler as Disassembler
     from radiowave.disassemble import Instruction as Instruction
@@ -35,6 +39,12 @@ if TYPE_CHECKING:
     from radiowave.manifest import Manifest as Manifest
     from radiowave.manifest import make_manifest as make_manifest
     from radiowave.metadata import Argument as Argument
+    from radiowave.options import SCHEDULERS as SCHEDULERS
+    from radiowave.options import Options as Options
+    from radiowave.record import Compiled as Compiled
+    from radiowave.record import CompileRecord as CompileRecord
+    from radiowave.recorded import compile_hip as compile_hip
+    from radiowave.recorded import compile_source as compile_source
     from radiowave.refused import InstructionCheck as InstructionCheck
     from radiowave.refused import RefusedInstruction as RefusedInstruction
     from radiowave.targets import TARGETS as TARGETS
@@ -49,27 +59,37 @@ _HOME = {
     "CodeObject": "code_object",
     "CodeObjectError": "errors",
     "CompileJob": "compile",
+    "CompileRecord": "record",
+    "Compiled": "record",
     "Descriptor": "descriptor",
     "Disassembler": "disassemble",
     "Instruction": "disassemble",
     "InstructionCheck": "refused",
-    "KernelFacts": "code_object",
     "KernelCertificate": "certificate",
+    "KernelFacts": "code_object",
     "LinkError": "errors",
     "Manifest": "manifest",
     "ManifestError": "errors",
+    "Options": "options",
     "RadiowaveError": "errors",
     "RefusedInstruction": "refused",
+    "SCHEDULERS": "options",
     "Site": "certificate",
     "TARGETS": "targets",
     "Tool": "toolchain",
+    "ToolIdentity": "compilers",
+    "Toolchain": "compilers",
     "ToolchainError": "errors",
     "UnsupportedTarget": "errors",
     "Verification": "verification",
     "certify": "certifier",
+    "choose_toolchain": "compilers",
     "compile_file": "compile",
+    "compile_hip": "recorded",
     "compile_ir": "compile",
     "compile_many": "compile",
+    "compile_source": "recorded",
+    "find_toolchains": "compilers",
     "find_tools": "toolchain",
     "link": "linker",
     "make_manifest": "manifest",

@@ -6,21 +6,20 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from radiowave import cli_certify
+from radiowave import cli_certify, cli_compile
 from radiowave.code_object import CodeObject, KernelFacts
-from radiowave.compile import compile_file
 from radiowave.disassemble import Disassembler, Instruction
-from radiowave.errors import RadiowaveError, ToolchainError, UnsupportedTarget
-from radiowave.inspection import SCHEMA, as_json, inspect, inspection_json, inspection_lines
+from radiowave.errors import RadiowaveError, UnsupportedTarget
+from radiowave.inspection import SCHEMA, inspect, inspection_json, inspection_lines
 from radiowave.toolchain import Tool, find_tools
 
 OK, FINDINGS, USAGE = 0, 1, 2
+OPTION = "RW0111"  # an option that no compilation takes
 
 EXIT_CODES = """Exit codes:
   0  ok
@@ -30,9 +29,6 @@ EXIT_CODES = """Exit codes:
 # How to get an object to look at, on any machine.
 MAKE = """  echo 'define amdgpu_kernel void @nothing() { ret void }' > nothing.ll
   radiowave compile nothing.ll --target gfx1201 -o nothing.co"""
-
-# A function of LLVM IR text: what stands before its name, and the name.
-_DEFINE = re.compile(r'^\s*define\b([^@\n]*)@("[^"]*"|[-\w$.]+)', re.MULTILINE)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -46,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return OK
     except RadiowaveError as error:
         print(f"radiowave: {error}", file=sys.stderr)
-        return USAGE if isinstance(error, UnsupportedTarget) else FINDINGS
+        return USAGE if isinstance(error, UnsupportedTarget) or error.code == OPTION else FINDINGS
     except (OSError, UnicodeDecodeError) as error:
         print(f"radiowave: {error}", file=sys.stderr)
         return USAGE
@@ -56,19 +52,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="radiowave",
-        description="Compile LLVM IR into AMDGPU code objects, and show what is in code objects. Needs no GPU.",
+        description="Compile HIP and LLVM IR into AMDGPU code objects, and show what is in code objects. Needs no GPU.",
         epilog=f"Example:\n{MAKE}\n  radiowave inspect nothing.co\n\n{EXIT_CODES}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    build = _command(commands, "compile", "Compile an LLVM IR file into a linked code object.", MAKE, _compile)
-    build.add_argument("source", type=Path, metavar="SRC.ll", help="LLVM IR as text, with a kernel in it")
-    build.add_argument("--target", required=True, help="the GPU: gfx1201, for example")
-    build.add_argument("--wave", type=int, default=32, choices=(32, 64), help="lanes of a wave (default: 32)")
-    version = "of the code object (default: what the source says, else 5)"
-    build.add_argument("--code-object-version", type=int, choices=(4, 5, 6), help=version)
-    build.add_argument("-o", "--output", type=Path, required=True, help="the file to write; its folder exists")
+    purpose = "Compile a HIP or LLVM IR file into a linked code object."
+    cli_compile.add_options(_command(commands, "compile", purpose, MAKE, cli_compile.run_compile))
+    purpose = "Print the path of the header that HIP sources are compiled with."
+    _command(commands, "header", purpose, "  radiowave header", cli_compile.run_header)
 
     shown = "a code object, an offload bundle, or a host program or library with bundles inside"
     purpose = "Show the kernels, arguments and descriptors of a file."
@@ -119,41 +112,6 @@ def _command(commands: Any, name: str, purpose: str, example: str, run: Any) -> 
     parser.add_argument("--json", action="store_true", help="print JSON with a schema field")
     parser.set_defaults(run=run)
     return parser
-
-
-def _compile(arguments: argparse.Namespace) -> int:
-    folder = arguments.output.parent
-    if not folder.is_dir():
-        raise NotADirectoryError(f"{arguments.output}: the folder {folder} does not exist; make it first")
-    linked = compile_file(
-        arguments.source,
-        target=arguments.target,
-        wave=arguments.wave,
-        code_object_version=arguments.code_object_version,
-    )
-    code_object = CodeObject.parse(linked)
-    if not code_object.kernels:
-        raise _without_kernels(arguments.source)
-    arguments.output.write_bytes(linked)
-    if arguments.json:
-        _print_json({**as_json(code_object), "output": str(arguments.output)})
-    else:
-        print(f"{arguments.output}  {len(linked)} bytes  {code_object.target}  {', '.join(code_object.kernels)}")
-        print(f"sha256 {code_object.sha256}")
-    return OK
-
-
-def _without_kernels(source: Path) -> ToolchainError:
-    """An object that nothing can launch is no use; the usual cause is a missing calling convention."""
-    found = [f"@{name}" for _, name in _DEFINE.findall(source.read_text(encoding="utf-8"))]
-    named = found[0] if found else "@name"
-    return ToolchainError(
-        "RW0108",
-        where=str(source),
-        seen=f"no function with the calling convention amdgpu_kernel, but {', '.join(found) or 'no function at all'}",
-        allowed="at least one kernel; functions beside kernels are fine",
-        do=f"write `define amdgpu_kernel void {named}(...)` for what is launched; it returns nothing",
-    )
 
 
 def _inspect(arguments: argparse.Namespace) -> int:
