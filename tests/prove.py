@@ -215,6 +215,14 @@ def clang_corpus() -> dict[str, Any]:
     return {"cases": record["cases"], "failures": record["failures"], "record": _short(record)}
 
 
+def hip_kernels() -> dict[str, Any]:
+    """The kernels of examples/hip with every toolchain here, five targets and both waves: right against numpy."""
+    from tests.radiowave.hip_kernels import run
+
+    record = run()
+    return {"cases": record["cases"], "failures": record["failures"], "record": _short(record)}
+
+
 def racing_consumer() -> dict[str, Any]:
     """10^7 packets against a compiled consumer on its own thread: none torn, out of order or missing; batches whole."""
     from tests.hsa.consumer import header_first
@@ -272,6 +280,7 @@ PROOFS: dict[str, Proof] = {
     "self_test": self_test,
     "mutation": mutation,
     "clang_corpus": clang_corpus,
+    "hip_kernels": hip_kernels,
     "racing_consumer": racing_consumer,
     "flat_replays": flat_replays,
     "suite": suite,
