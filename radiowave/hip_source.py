@@ -31,11 +31,13 @@ SECONDS = 120.0
 
 # The environment that a compiler gets. Anything else (CPATH, CCC_OVERRIDE_OPTIONS, hipcc's own flags) could change what
 # it writes without being in the record.
-PASSED = ("PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH", "ROCM_PATH", "ROCM_HOME")
+PASSED = ("PATH", "HOME", "LD_LIBRARY_PATH", "ROCM_PATH", "ROCM_HOME")
 
 # The driver writes no list of headers for device code; the compiler behind it does.
 DEPENDENCIES = ("-sys-header-deps", "-MT", "object", "-dependency-file")
 
+# A frame of a crashed compiler's stack.
+_FRAME = re.compile(r"^ *#\d+ 0x.*\n", re.MULTILINE)
 _COMPLAINT = re.compile(r"^(.+?):(\d+):(\d+): (?:fatal )?error: (.*)$", re.MULTILINE)
 
 
@@ -71,7 +73,7 @@ def _words(name: str, options: Options, toolchain: Toolchain, version: int) -> I
     yield from (f"-mcode-object-version={version}", "-O3")
     yield "-ffast-math" if options.fast_math else "-fno-fast-math"
     yield f"-ffp-contract={options.contract}"
-    yield from ("-fno-exceptions", "-fno-rtti", "-fno-color-diagnostics")
+    yield from ("-fno-exceptions", "-fno-rtti", "-fno-color-diagnostics", "-fno-crash-diagnostics")
     # No symbol that is named after the hash of a path.
     yield from ("-fuse-cuid=none", "-ffile-prefix-map={source_folder}=.", "-ffile-prefix-map={include}=include")
     yield from ("-I{include}", "-include", "radiowave/hip.h")
@@ -130,7 +132,7 @@ def _environment(toolchain: Toolchain, scratch: Path) -> dict[str, str]:
         shim.chmod(0o755)
         passed["PATH"] = os.pathsep.join([str(shim.parent), passed.get("PATH", os.defpath)])
     # __DATE__ and __TIME__ are the same on every day.
-    return {**passed, "LC_ALL": "C", "SOURCE_DATE_EPOCH": "0"}
+    return {**passed, "LC_ALL": "C", "TMPDIR": str(scratch), "SOURCE_DATE_EPOCH": "0"}
 
 
 def _headers(dependencies: Path, source: Path, folder: Path) -> tuple[tuple[str, str], ...]:
@@ -160,7 +162,7 @@ def _refused(
     if found is not None and returncode > 0:
         where, seen = f"{found[1]}:{found[2]}:{found[3]}, {made_for}", found[4]
     else:
-        where, said = f"{source}, {made_for}", printed.strip()[-1500:] or "nothing"
+        where, said = f"{source}, {made_for}", _FRAME.sub("", printed).strip()[-1500:] or "nothing"
         seen = f"the compiler ended with {how_it_ended(returncode)} and said: {said}"
     again = shlex.join([*argv[:-3], "-o", os.devnull, str(source)])
     return ToolchainError(
