@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from radiowave.code_object import CodeObject
@@ -15,8 +16,9 @@ from radiowave.compilers import file_sha256
 from radiowave.errors import ToolchainError
 from radiowave.hip_source import HEADER
 from radiowave.inspection import SCHEMA, as_json
+from radiowave.manifest import FileId, make_manifest
 from radiowave.options import FP_CONTRACT, SCHEDULERS, Options
-from radiowave.record import CompileRecord
+from radiowave.record import Compiled, CompileRecord
 from radiowave.recorded import compile_source
 
 OK = 0
@@ -41,6 +43,8 @@ def add_options(build: argparse.ArgumentParser) -> None:
     build.add_argument("--define", action="append", default=[], metavar="NAME[=VALUE]", help="a macro; may be repeated")
     given = "an argument for the compiler, as in --arg=-Iinclude; may be repeated"
     build.add_argument("--arg", action="append", default=[], metavar="ARGUMENT", help=given)
+    beside = "write a manifest with the record in it (default name: that of the output, ending in .radiowave.json)"
+    build.add_argument("--manifest", type=Path, nargs="?", const=Path(), metavar="FILE", help=beside)
     build.add_argument("-o", "--output", type=Path, required=True, help="the file to write; its folder exists")
 
 
@@ -53,7 +57,7 @@ def run_compile(arguments: argparse.Namespace) -> int:
         arguments.target,
         arguments.wave,
         arguments.code_object_version,
-        arguments.scheduler,
+        arguments.scheduler.replace("-", "_"),
         arguments.fast_math,
         arguments.fp_contract,
         tuple(arguments.define),
@@ -64,6 +68,8 @@ def run_compile(arguments: argparse.Namespace) -> int:
     if not code_object.kernels:
         raise _without_kernels(arguments.source)
     arguments.output.write_bytes(compiled.code_object)
+    if arguments.manifest is not None:
+        _write_manifest(compiled, arguments)
     if arguments.json:
         record = compiled.record.as_json()
         _print_json({**as_json(code_object), "output": str(arguments.output), "record": record})
@@ -73,6 +79,16 @@ def run_compile(arguments: argparse.Namespace) -> int:
         print(f"sha256 {code_object.sha256}")
         print("\n".join(_record_lines(compiled.record)))
     return OK
+
+
+def _write_manifest(compiled: Compiled, arguments: argparse.Namespace) -> None:
+    """Beside the object, with paths relative to itself."""
+    output: Path = arguments.output
+    file = output.with_suffix(".radiowave.json") if arguments.manifest == Path() else arguments.manifest
+    source = FileId(compiled.record.source, compiled.record.source_sha256, arguments.source.stat().st_size)
+    path = PurePath(os.path.relpath(output, file.parent)).as_posix()
+    manifest = make_manifest(compiled.code_object, path=path, source=source, build=compiled.record.as_json())
+    file.write_bytes(manifest.to_bytes())
 
 
 def _record_lines(record: CompileRecord) -> Iterator[str]:

@@ -36,8 +36,8 @@ PASSED = ("PATH", "HOME", "LD_LIBRARY_PATH", "ROCM_PATH", "ROCM_HOME")
 # The driver writes no list of headers for device code; the compiler behind it does.
 DEPENDENCIES = ("-sys-header-deps", "-MT", "object", "-dependency-file")
 
-# A frame of a crashed compiler's stack.
-_FRAME = re.compile(r"^ *#\d+ 0x.*\n", re.MULTILINE)
+# What a compiler that ends without a place says, between frames of its stack.
+_SAID = re.compile(r"^.*(?:error:|LLVM ERROR|Assertion|UNREACHABLE).*$", re.MULTILINE)
 _COMPLAINT = re.compile(r"^(.+?):(\d+):(\d+): (?:fatal )?error: (.*)$", re.MULTILINE)
 
 
@@ -162,7 +162,8 @@ def _refused(
     if found is not None and returncode > 0:
         where, seen = f"{found[1]}:{found[2]}:{found[3]}, {made_for}", found[4]
     else:
-        where, said = f"{source}, {made_for}", _FRAME.sub("", printed).strip()[-1500:] or "nothing"
+        where = f"{source}, {made_for}"
+        said = "; ".join(_SAID.findall(printed)) or printed.strip()[-1500:] or "nothing"
         seen = f"the compiler ended with {how_it_ended(returncode)} and said: {said}"
     again = shlex.join([*argv[:-3], "-o", os.devnull, str(source)])
     return ToolchainError(

@@ -11,13 +11,17 @@ import shlex
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import radiowave.hip_source
 from radiowave import CodeObject, Compiled, Options, ToolchainError, compile_hip, compile_source
+from radiowave.cli import main
 from radiowave.hip_source import HEADER
+from radiowave.manifest import Manifest
 from radiowave.options import SCHEDULERS
+from radiowave.verification import verify
 from tests.radiowave.hip_kernels import FOLDER, toolchains
 
 pytestmark = pytest.mark.clang
@@ -208,3 +212,31 @@ def test_the_date_is_no_input() -> None:
     """`__DATE__` is the same on every day."""
     text = 'extern "C" __global__ void k(char *p) { const char *d = __DATE__ __TIME__; *p = d[*p & 7]; }'
     assert b"Jan  1 1970" in compile_hip(text, target="gfx1100", toolchain="clang-22").code_object
+
+
+def test_command_line(source: Path, toolchain: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The same object as from Python, with its record as JSON and in a manifest that verifies."""
+    output = source.with_suffix(".co")
+    words = ["compile", str(source), "--target", "gfx1151", "--wave", "64", "--toolchain", toolchain, "-o", str(output)]
+    options = ["--scheduler", "max-ilp", "--fast-math", "--define", "A=1", "--arg=-Wall", "--code-object-version", "6"]
+    assert main([*words, *options, "--manifest", "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)["record"]
+    choice: dict[str, Any] = {"scheduler": "max_ilp", "fast_math": True, "defines": ["A=1"], "arguments": ["-Wall"]}
+    made = compile_hip(source, target="gfx1151", wave=64, toolchain=toolchain, code_object_version=6, **choice)
+    assert output.read_bytes() == made.code_object
+    assert record == made.record.as_json()
+    manifest = Manifest.parse(output.with_suffix(".radiowave.json").read_bytes())
+    assert manifest.build == record
+    assert verify(manifest, output.read_bytes()).notes == ()
+    assert main(words) == 0
+    printed = capsys.readouterr().out
+    assert f"compiled by {toolchain}: " in printed
+    assert "fast math off, fp contract on, scheduler default" in printed
+
+
+def test_header_command(capsys: pytest.CaptureFixture[str]) -> None:
+    """The path alone, for `-include $(radiowave header)`; its hash with --json."""
+    assert main(["header"]) == 0
+    assert capsys.readouterr().out == f"{HEADER}\n"
+    assert main(["header", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["sha256"] == _sha256(HEADER)
