@@ -60,8 +60,8 @@ class Toolchain:
 
     def identity(self) -> ToolIdentity:
         """What a record says of it: hashes all of its files, which takes up to a second at first."""
-        hashes = {Path(path).name: file_sha256(path) for path in self.paths}
-        return ToolIdentity(self.name, self.version, tuple(sorted(hashes.items())))
+        files = {(Path(path).name, file_sha256(path)) for path in self.paths}
+        return ToolIdentity(self.name, self.version, tuple(sorted(files)))
 
 
 @dataclass(frozen=True)

@@ -138,12 +138,12 @@ def _environment(toolchain: Toolchain, scratch: Path) -> dict[str, str]:
 def _headers(dependencies: Path, source: Path, folder: Path) -> tuple[tuple[str, str], ...]:
     """Names and hashes of what was included, from the rule that clang writes for make."""
     _, _, listed = dependencies.read_text(encoding="utf-8", errors="surrogateescape").partition(":")
-    found = {}
+    found = set()
     for word in re.findall(r"(?:\\.|\S)+", listed.replace("\\\n", " ")):
         path = (folder / re.sub(r"\\(.)", r"\1", word).replace("$$", "$")).resolve()
         if path != source.resolve() and path.is_file():
-            found[_shown(path, folder)] = hashlib.sha256(path.read_bytes()).hexdigest()
-    return tuple(sorted(found.items()))
+            found.add((_shown(path, folder), hashlib.sha256(path.read_bytes()).hexdigest()))
+    return tuple(sorted(found))
 
 
 def _shown(path: Path, folder: Path) -> str:

@@ -41,11 +41,16 @@ class CompileRecord:
 
     def as_json(self) -> dict[str, Any]:
         """Ready for `json.dumps`, with a `schema` version; equal compilations give equal documents."""
-        document = {"schema": SCHEMA, **asdict(self), "headers": dict(self.headers)}
+        document: dict[str, Any] = {"schema": SCHEMA, **asdict(self), "headers": _files(self.headers)}
         for name in ("defines", "arguments", "argv"):
             document[name] = list(document[name])
-        document["toolchain"]["files"] = dict(self.toolchain.files)
+        document["toolchain"]["files"] = _files(self.toolchain.files)
         return document
+
+
+def _files(pairs: tuple[tuple[str, str], ...]) -> list[dict[str, str]]:
+    """A list, because two files may have the same name."""
+    return [{"name": name, "sha256": sha256} for name, sha256 in pairs]
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 // What a HIP kernel needs of HIP, and what Radiowave adds: clang alone compiles it, without HIP's headers or libraries.
 // Radiowave includes it in front of every HIP source. Device code only: there is nothing here to launch a kernel with.
 //
-// With RADIOWAVE_HIP_HEADERS (the compiler comes with HIP's headers) HIP's own definitions are used, and only the
-// namespace `radiowave` is added. RADIOWAVE_WAVE (32 or 64) and RADIOWAVE_CODE_OBJECT_VERSION (4, 5, 6) come from the
+// With RADIOWAVE_HIP_HEADERS (the compiler comes with HIP's headers; so does one that has included clang's wrapper for
+// them) HIP's own definitions are used, and only the namespace `radiowave` is added. RADIOWAVE_WAVE (32 or 64) and RADIOWAVE_CODE_OBJECT_VERSION (4, 5, 6) come from the
 // command line. Sources of facts: LLVM AMDGPUUsage ("Kernel Argument Metadata", hidden arguments; builtins of
 // BuiltinsAMDGPU.def), AMD's RDNA2, RDNA3 and RDNA4 instruction set manuals ("Buffer Resource Descriptor").
 #pragma once
@@ -18,7 +18,7 @@
 #define RADIOWAVE_CODE_OBJECT_VERSION 5
 #endif
 
-#ifdef RADIOWAVE_HIP_HEADERS
+#if defined(RADIOWAVE_HIP_HEADERS) || defined(__CLANG_HIP_RUNTIME_WRAPPER_INCLUDED__)
 #include <hip/hip_runtime.h>
 #else
 
