@@ -22,29 +22,29 @@ if TYPE_CHECKING:
     from radiowave.compile import compile_file as compile_file
     from radiowave.compile import compile_ir as compile_ir
     from radiowave.compile import compile_many as compile_many
-    from radiowave.compilers import Toolchain as Toolchain
-    from radiowave.compilers import ToolIdentity as ToolIdentity
-    from radiowave.compilers import choose_toolchain as choose_toolchain
-    from radiowave.compilers import find_toolchains as find_toolchains
+    from radiowave.contracts import Assessment as Assessment
+    from radiowave.contracts import Contract as Contract
+    from radiowave.contracts import assess as assess
     from radiowave.descriptor import Descriptor as Descriptor
+    from radiowave.difference import Difference as Difference
+    from radiowave.difference import compare as compare
     from radiowave.disassemble import Disassembler as Disassembler
     from radiowave.disassemble import Instruction as Instruction
     from radiowave.errors import CodeObjectError as CodeObjectError
     from radiowave.errors import LinkError as LinkError
     from radiowave.errors import ManifestError as ManifestError
     from radiowave.errors import RadiowaveError as RadiowaveError
+    from radiowave.errors import RecipeError as RecipeError
     from radiowave.errors import ToolchainError as ToolchainError
     from radiowave.errors import UnsupportedTarget as UnsupportedTarget
     from radiowave.linker import link as link
     from radiowave.manifest import Manifest as Manifest
     from radiowave.manifest import make_manifest as make_manifest
     from radiowave.metadata import Argument as Argument
-    from radiowave.options import SCHEDULERS as SCHEDULERS
-    from radiowave.options import Options as Options
-    from radiowave.record import Compiled as Compiled
-    from radiowave.record import CompileRecord as CompileRecord
-    from radiowave.recorded import compile_hip as compile_hip
-    from radiowave.recorded import compile_source as compile_source
+    from radiowave.occupancy import Occupancy as Occupancy
+    from radiowave.occupancy import occupancy_of as occupancy_of
+    from radiowave.recipes import Catalogue as Catalogue
+    from radiowave.recipes import Recipe as Recipe
     from radiowave.refused import InstructionCheck as InstructionCheck
     from radiowave.refused import RefusedInstruction as RefusedInstruction
     from radiowave.targets import TARGETS as TARGETS
@@ -55,44 +55,44 @@ if TYPE_CHECKING:
 
 _HOME = {
     "Argument": "metadata",
+    "Assessment": "contracts",
     "BundleEntry": "bundle",
+    "Catalogue": "recipes",
     "CodeObject": "code_object",
     "CodeObjectError": "errors",
     "CompileJob": "compile",
-    "CompileRecord": "record",
-    "Compiled": "record",
+    "Contract": "contracts",
     "Descriptor": "descriptor",
+    "Difference": "difference",
     "Disassembler": "disassemble",
     "Instruction": "disassemble",
     "InstructionCheck": "refused",
-    "KernelCertificate": "certificate",
     "KernelFacts": "code_object",
+    "KernelCertificate": "certificate",
     "LinkError": "errors",
     "Manifest": "manifest",
     "ManifestError": "errors",
-    "Options": "options",
+    "Occupancy": "occupancy",
     "RadiowaveError": "errors",
+    "Recipe": "recipes",
+    "RecipeError": "errors",
     "RefusedInstruction": "refused",
-    "SCHEDULERS": "options",
     "Site": "certificate",
     "TARGETS": "targets",
     "Tool": "toolchain",
-    "ToolIdentity": "compilers",
-    "Toolchain": "compilers",
     "ToolchainError": "errors",
     "UnsupportedTarget": "errors",
     "Verification": "verification",
+    "assess": "contracts",
     "certify": "certifier",
-    "choose_toolchain": "compilers",
+    "compare": "difference",
     "compile_file": "compile",
-    "compile_hip": "recorded",
     "compile_ir": "compile",
     "compile_many": "compile",
-    "compile_source": "recorded",
-    "find_toolchains": "compilers",
     "find_tools": "toolchain",
     "link": "linker",
     "make_manifest": "manifest",
+    "occupancy_of": "occupancy",
     "unbundle": "bundle",
     "verify": "verification",
 }

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from radiowave import cli_certify, cli_compile
+from radiowave import cli_certify, cli_compile, cli_policy
 from radiowave.code_object import CodeObject, KernelFacts
 from radiowave.disassemble import Disassembler, Instruction
 from radiowave.errors import RadiowaveError, UnsupportedTarget
@@ -19,7 +19,6 @@ from radiowave.inspection import SCHEMA, inspect, inspection_json, inspection_li
 from radiowave.toolchain import Tool, find_tools
 
 OK, FINDINGS, USAGE = 0, 1, 2
-OPTION = "RW0111"  # an option that no compilation takes
 
 EXIT_CODES = """Exit codes:
   0  ok
@@ -42,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return OK
     except RadiowaveError as error:
         print(f"radiowave: {error}", file=sys.stderr)
-        return USAGE if isinstance(error, UnsupportedTarget) or error.code == OPTION else FINDINGS
+        return USAGE if isinstance(error, UnsupportedTarget) else FINDINGS
     except (OSError, UnicodeDecodeError) as error:
         print(f"radiowave: {error}", file=sys.stderr)
         return USAGE
@@ -52,16 +51,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="radiowave",
-        description="Compile HIP and LLVM IR into AMDGPU code objects, and show what is in code objects. Needs no GPU.",
+        description="Compile LLVM IR and HIP into AMDGPU code objects, show and certify what is in them. Needs no GPU.",
         epilog=f"Example:\n{MAKE}\n  radiowave inspect nothing.co\n\n{EXIT_CODES}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    purpose = "Compile a HIP or LLVM IR file into a linked code object."
-    cli_compile.add_options(_command(commands, "compile", purpose, MAKE, cli_compile.run_compile))
-    purpose = "Print the path of the header that HIP sources are compiled with."
-    _command(commands, "header", purpose, "  radiowave header", cli_compile.run_header)
+    cli_compile.add_commands(commands, _command, MAKE)
 
     shown = "a code object, an offload bundle, or a host program or library with bundles inside"
     purpose = "Show the kernels, arguments and descriptors of a file."
@@ -76,6 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     listing.add_argument("--kernel", help="this kernel alone")
 
     _certify_commands(commands, shown)
+    cli_policy.add_commands(commands, _command, MAKE)
 
     purpose = "Show which compilers and disassemblers were found, and where."
     _command(commands, "tools", purpose, "  radiowave tools", _tools)
@@ -160,14 +157,15 @@ def _tools(arguments: argparse.Namespace) -> int:
 
 
 def _tool_lines(tool: Tool) -> Iterator[str]:
-    yield f"{tool.name}: {tool.path or 'not taken'}"
+    yield f"{tool.name}: {tool.path or 'not found'}"
     yield f"  {tool.purpose}"
     if tool.path:
         yield f"  {tool.version}"
-        yield f"  found as {tool.found}"
-        yield from (f"  sha256 {sha256}  {name}" for name, sha256 in tool.files)
+        yield f"  {tool.found}"
     else:
         yield from (f"  {place}" for place in tool.looked)
+    if tool.sha256:
+        yield f"  sha256 {tool.sha256}"
 
 
 def _print_json(document: dict[str, Any]) -> None:

@@ -1,124 +1,161 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands `radiowave compile` and `radiowave header`: their options, and what they print."""
+"""The commands `radiowave compile` and `header`: from LLVM IR or HIP to a code object, with a manifest beside it."""
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator
+import sys
 from pathlib import Path, PurePath
 from typing import Any
 
 from radiowave.code_object import CodeObject
-from radiowave.compilers import file_sha256
+from radiowave.compile import compile_file
+from radiowave.disassemble import Disassembler
 from radiowave.errors import ToolchainError
-from radiowave.hip_source import HEADER
-from radiowave.inspection import SCHEMA, as_json
+from radiowave.hip import HEADER, PROFILES, HipJob, compile_hip_file
+from radiowave.inspection import as_json
 from radiowave.manifest import FileId, make_manifest
-from radiowave.options import FP_CONTRACT, SCHEDULERS, Options
-from radiowave.record import Compiled, CompileRecord
-from radiowave.recorded import compile_source
 
 OK = 0
-
+HIP_SUFFIXES = (".hip", ".cpp", ".cc", ".cu")
+_NO_DISASSEMBLER = "RW0102"
 # A function of LLVM IR text: what stands before its name, and the name.
 _DEFINE = re.compile(r'^\s*define\b([^@\n]*)@("[^"]*"|[-\w$.]+)', re.MULTILINE)
+#: Options that LLVM IR has no use for, by their names in the namespace, with what they are when not given.
+_OF_HIP: dict[str, Any] = {
+    "toolchain": None,
+    "profile": "default",
+    "define": [],
+    "arg": [],
+    "fast_math": False,
+    "fp_contract": "on",
+}
 
 
-def add_options(build: argparse.ArgumentParser) -> None:
-    """What `radiowave compile` takes."""
-    source = "HIP (.hip, .cpp, .cu) or LLVM IR as text (.ll), with a kernel in it"
-    build.add_argument("source", type=Path, metavar="SRC", help=source)
+def add_commands(commands: Any, add: Any, make: str) -> None:
+    """The parsers; `add` makes one with the options that all commands have, `make` is how to get an object."""
+    purpose = "Compile LLVM IR or HIP into a linked code object."
+    build = add(commands, "compile", purpose, make, _compile)
+    build.add_argument("source", type=Path, metavar="SRC", help="LLVM IR as text (.ll), or HIP (.hip, .cpp, .cc, .cu)")
     build.add_argument("--target", required=True, help="the GPU: gfx1201, for example")
     build.add_argument("--wave", type=int, default=32, choices=(32, 64), help="lanes of a wave (default: 32)")
-    version = "of the code object (default: 5; for LLVM IR what the source says, else 5)"
+    version = "of the code object (default: what the source says, else 5)"
     build.add_argument("--code-object-version", type=int, choices=(4, 5, 6), help=version)
-    build.add_argument("--toolchain", help="a name that `radiowave tools` prints (default: the best there is)")
-    build.add_argument("--scheduler", default="default", metavar="PROFILE", help=", ".join(SCHEDULERS))
-    build.add_argument("--fast-math", action="store_true", help="let the compiler change results (default: off)")
-    contract = "where a * b + c is rounded once (default: on, inside an expression; with --fast-math fast, anywhere)"
-    build.add_argument("--fp-contract", choices=FP_CONTRACT, help=contract)
-    build.add_argument("--define", action="append", default=[], metavar="NAME[=VALUE]", help="a macro; may be repeated")
-    given = "an argument for the compiler, as in --arg=-Iinclude; may be repeated"
-    build.add_argument("--arg", action="append", default=[], metavar="ARGUMENT", help=given)
-    beside = "write a manifest with the record in it (default name: that of the output, ending in .radiowave.json)"
-    build.add_argument("--manifest", type=Path, nargs="?", const=Path(), metavar="FILE", help=beside)
     build.add_argument("-o", "--output", type=Path, required=True, help="the file to write; its folder exists")
+    build.add_argument("--no-manifest", action="store_true", help="write no OUTPUT with .radiowave.json beside it")
+    hip = build.add_argument_group("for HIP")
+    hip.add_argument("--toolchain", help="the compiler (`radiowave tools` lists them; default: the best)")
+    hip.add_argument("--profile", choices=PROFILES, default="default", help="the scheduler's (default: default)")
+    hip.add_argument("--define", action="append", default=[], metavar="NAME[=VALUE]", help="a macro; may be repeated")
+    hip.add_argument("--arg", action="append", default=[], help="a word for the compiler; may be repeated")
+    hip.add_argument("--fast-math", action="store_true", help="let float results differ (default: off)")
+    contract = "which products and sums become one instruction (default: on, within an expression)"
+    hip.add_argument("--fp-contract", choices=("off", "on", "fast", "fast-honor-pragmas"), default="on", help=contract)
+
+    purpose = "Print the path of the header that HIP sources are compiled with."
+    add(commands, "header", purpose, "  radiowave header", _header)
 
 
-def run_compile(arguments: argparse.Namespace) -> int:
-    """Compile, write the object, and say what it was made by."""
+def _header(arguments: argparse.Namespace) -> int:
+    print(json.dumps({"header": str(HEADER)}) if arguments.json else HEADER)
+    return OK
+
+
+def _compile(arguments: argparse.Namespace) -> int:
     folder = arguments.output.parent
     if not folder.is_dir():
         raise NotADirectoryError(f"{arguments.output}: the folder {folder} does not exist; make it first")
-    options = Options(
+    is_hip = arguments.source.suffix in HIP_SUFFIXES
+    linked, record = _of_hip(arguments) if is_hip else (_of_ir(arguments), None)
+    code_object = CodeObject.parse(linked)
+    if not code_object.kernels:
+        raise _without_kernels(arguments.source, is_hip=is_hip)
+    arguments.output.write_bytes(linked)
+    manifest = None if arguments.no_manifest else _manifest(arguments, linked, record)
+    if arguments.json:
+        output = {"output": str(arguments.output), "manifest": str(manifest) if manifest else None}
+        print(json.dumps({**as_json(code_object), **output}, indent=2))
+    else:
+        print(f"{arguments.output}  {len(linked)} bytes  {code_object.target}  {', '.join(code_object.kernels)}")
+        print(f"sha256 {code_object.sha256}")
+        if manifest:
+            print(f"manifest {manifest}")
+    return OK
+
+
+def _of_ir(arguments: argparse.Namespace) -> bytes:
+    given = [f"--{name.replace('_', '-')}" for name, default in _OF_HIP.items() if getattr(arguments, name) != default]
+    if given:
+        raise ToolchainError(
+            "RW0111",
+            where=str(arguments.source),
+            seen=f"{', '.join(given)} for LLVM IR",
+            allowed=f"for HIP only, which ends in {', '.join(HIP_SUFFIXES)}",
+            do="leave it out: LLVM IR says these things itself",
+        )
+    return compile_file(
+        arguments.source,
+        target=arguments.target,
+        wave=arguments.wave,
+        code_object_version=arguments.code_object_version,
+    )
+
+
+def _of_hip(arguments: argparse.Namespace) -> tuple[bytes, dict[str, Any]]:
+    job = HipJob(
         arguments.target,
         arguments.wave,
-        arguments.code_object_version,
-        arguments.scheduler.replace("-", "_"),
-        arguments.fast_math,
-        arguments.fp_contract,
-        tuple(arguments.define),
+        arguments.profile,
+        {name: value for name, _, value in (define.partition("=") for define in arguments.define)},
         tuple(arguments.arg),
+        fast_math=arguments.fast_math,
+        fp_contract=arguments.fp_contract,
+        code_object_version=arguments.code_object_version or 5,
     )
-    compiled = compile_source(arguments.source, options, arguments.toolchain)
-    code_object = CodeObject.parse(compiled.code_object)
-    if not code_object.kernels:
-        raise _without_kernels(arguments.source)
-    arguments.output.write_bytes(compiled.code_object)
-    if arguments.manifest is not None:
-        _write_manifest(compiled, arguments)
-    if arguments.json:
-        record = compiled.record.as_json()
-        _print_json({**as_json(code_object), "output": str(arguments.output), "record": record})
-    else:
-        nbytes, names = len(compiled.code_object), ", ".join(code_object.kernels)
-        print(f"{arguments.output}  {nbytes} bytes  {code_object.target}  {names}")
-        print(f"sha256 {code_object.sha256}")
-        print("\n".join(_record_lines(compiled.record)))
-    return OK
+    build = compile_hip_file(arguments.source, job, toolchain=arguments.toolchain)
+    return build.data, build.record.as_json()
 
 
-def _write_manifest(compiled: Compiled, arguments: argparse.Namespace) -> None:
-    """Beside the object, with paths relative to itself."""
-    output: Path = arguments.output
-    file = output.with_suffix(".radiowave.json") if arguments.manifest == Path() else arguments.manifest
-    source = FileId(compiled.record.source, compiled.record.source_sha256, arguments.source.stat().st_size)
-    path = PurePath(os.path.relpath(output, file.parent)).as_posix()
-    manifest = make_manifest(compiled.code_object, path=path, source=source, build=compiled.record.as_json())
-    file.write_bytes(manifest.to_bytes())
+def _manifest(arguments: argparse.Namespace, linked: bytes, record: dict[str, Any] | None) -> Path | None:
+    """Written beside the object; without a disassembler there is nothing to certify with, and a line says so."""
+    source, output = arguments.source.read_bytes(), arguments.output
+    relative = PurePath(os.path.relpath(arguments.source, output.parent)).as_posix()
+    try:
+        with Disassembler() as disassembler:
+            manifest = make_manifest(
+                linked,
+                path=output.name,
+                source=FileId(relative, hashlib.sha256(source).hexdigest(), len(source)),
+                build=record,
+                disassembler=disassembler,
+            )
+    except ToolchainError as error:
+        if error.code != _NO_DISASSEMBLER:
+            raise
+        print(f"radiowave: no manifest: {error}", file=sys.stderr)
+        return None
+    path: Path = output.with_suffix(".radiowave.json")
+    path.write_bytes(manifest.to_bytes())
+    return path
 
 
-def _record_lines(record: CompileRecord) -> Iterator[str]:
-    yield f"compiled by {record.toolchain.name}: {record.toolchain.version}"
-    if record.fp_contract is not None:
-        fast = "on" if record.fast_math else "off"
-        yield f"fast math {fast}, fp contract {record.fp_contract}, scheduler {record.scheduler}"
-
-
-def run_header(arguments: argparse.Namespace) -> int:
-    """Where the header is."""
-    if arguments.json:
-        _print_json({"schema": SCHEMA, "header": str(HEADER), "sha256": file_sha256(str(HEADER))})
-    else:
-        print(HEADER)
-    return OK
-
-
-def _without_kernels(source: Path) -> ToolchainError:
+def _without_kernels(source: Path, *, is_hip: bool) -> ToolchainError:
     """An object that nothing can launch is no use; the usual cause is a missing calling convention."""
-    found = [f"@{name}" for _, name in _DEFINE.findall(source.read_text(encoding="utf-8"))]
+    found = [] if is_hip else [f"@{name}" for _, name in _DEFINE.findall(source.read_text(encoding="utf-8"))]
     named = found[0] if found else "@name"
+    say = (
+        'write `extern "C" __global__ void name(...)`' if is_hip else f"write `define amdgpu_kernel void {named}(...)`"
+    )
     return ToolchainError(
         "RW0108",
         where=str(source),
-        seen=f"no function with the calling convention amdgpu_kernel, but {', '.join(found) or 'no function at all'}",
+        seen="no __global__ function"
+        if is_hip
+        else f"no function with the calling convention amdgpu_kernel, but {', '.join(found) or 'no function at all'}",
         allowed="at least one kernel; functions beside kernels are fine",
-        do=f"write `define amdgpu_kernel void {named}(...)` for what is launched; it returns nothing",
+        do=f"{say} for what is launched; it returns nothing",
     )
-
-
-def _print_json(document: dict[str, Any]) -> None:
-    print(json.dumps(document, indent=2))

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 
 from radiowave.operands import EXEC, NULL
-from radiowave.values import ALL_LANES, PLAIN, UNSET, Atom, Value, join, join_pair
+from radiowave.values import ALL_LANES, PLAIN, UNSET, Atom, Value, either, join, join_pair
 
 Atoms = frozenset[Atom]
 NONE: Atoms = frozenset()
@@ -55,7 +55,9 @@ class State:
 
     def any_lane(self, number: int) -> Atoms:
         """What any lane of a vector register may hold."""
-        return self.vector(number) | self.resting.get(number, NONE)
+        if number not in self.resting:
+            return self.vector(number)
+        return either(self.vector(number), self.resting[number])
 
     def set_vector(self, number: int, atoms: Atoms) -> None:
         """Write the active lanes."""
@@ -64,7 +66,7 @@ class State:
     def narrow(self) -> None:
         """Some lanes go to rest, nobody knows which."""
         for number, atoms in self.active.items():
-            self.resting[number] = self.resting.get(number, NONE) | atoms
+            self.resting[number] = either(self.resting.get(number, atoms), atoms)
 
     def widen(self, *, to_all: bool) -> None:
         """Lanes come back; `to_all`: exactly those with which the wave began, so none is left to rest.
@@ -72,7 +74,7 @@ class State:
         Otherwise lanes may come that the wave never had, with whatever an earlier wave left in them.
         """
         for number in self.active.keys() | self.resting.keys():
-            atoms = self.vector(number) | self.resting.get(number, NONE)
+            atoms = self.any_lane(number)
             self.active[number] = atoms if to_all else atoms | _UNSET
         if to_all:
             self.resting.clear()
@@ -104,9 +106,10 @@ def merge(states: Iterable[State], where: Hashable) -> State:
     merged = first.copy()
     for other in others or [first]:
         _merge_scalars(merged, other, where)
-        for mine, theirs, missing in ((merged.active, other.active, _UNSET), (merged.resting, other.resting, NONE)):
-            for number in mine.keys() | theirs.keys():
-                mine[number] = mine.get(number, missing) | theirs.get(number, missing)
+        for number in merged.active.keys() | other.active.keys():
+            merged.active[number] = either(merged.vector(number), other.vector(number))
+        for number, atoms in other.resting.items():
+            merged.resting[number] = either(merged.resting.get(number, atoms), atoms)
         if merged.scc != other.scc or merged.scc[0] != "scc":
             merged.scc = ("scc", ("join", where))
     return merged

@@ -22,11 +22,11 @@ from radiowave.certificate import KernelCertificate
 from radiowave.certifier import RULES, certify
 from radiowave.code_object import CodeObject, KernelFacts
 from radiowave.disassemble import Disassembler
+from radiowave.documents import canonical, read_object
 from radiowave.errors import ManifestError
 
 SCHEMA: Final = 4
 _OLD_SCHEMA: Final = 3
-MAX_BYTES: Final = 64 << 20
 _HASH: Final = "manifest_sha256"
 
 
@@ -145,11 +145,6 @@ def kernel_facts(kernel: KernelFacts) -> dict[str, Any]:
     return facts
 
 
-def canonical(document: object) -> bytes:
-    """The one way to write a document: keys sorted, no spaces, ASCII."""
-    return json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
-
-
 def check_relative(path: str) -> None:
     """Refuse a path that names places on one machine. Raises ManifestError."""
     parts = PurePosixPath(path)
@@ -169,28 +164,10 @@ def own_hash(document: dict[str, Any]) -> str:
 
 
 def _document(data: bytes, label: str) -> dict[str, Any]:
-    if len(data) > MAX_BYTES:
-        raise _damaged(label, f"{len(data):,} bytes", f"up to {MAX_BYTES:,} bytes")
     try:
-        document = json.loads(data, object_pairs_hook=_without_twins, parse_constant=_refuse_constant)
-        json.dumps(document, ensure_ascii=False).encode()  # half of a surrogate pair is no text
-    except (ValueError, RecursionError) as error:
-        raise _damaged(label, str(error), "JSON in UTF-8, each key once") from error
-    if not isinstance(document, dict):
-        raise _damaged(label, f"a JSON {type(document).__name__}", "a JSON object")
-    return document
-
-
-def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        twins = sorted({key for key, _ in pairs if sum(key == other for other, _ in pairs) > 1})
-        raise ValueError(f"keys given twice: {', '.join(twins)[:200]}")
-    return found
-
-
-def _refuse_constant(word: str) -> Any:
-    raise ValueError(f"{word} is no JSON number")
+        return read_object(data)
+    except ValueError as error:
+        raise _damaged(label, str(error), "a JSON object in UTF-8, each key once") from error
 
 
 def _check_hash(document: dict[str, Any], label: str) -> None:

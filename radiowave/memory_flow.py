@@ -94,6 +94,7 @@ class Reached(NamedTuple):
 
 
 _ARGUMENTS: Final = "its address is made from these pointer arguments"
+_ELSEWHERE: Final = "its address is made from these pointers on some paths and from none on others"
 _OWN_ARGUMENTS: Final = Reached("kernarg_indexed", "an index into the kernel's own arguments")
 _CONSTANT: Final = Reached("constant", "bytes of the code object that nothing writes")
 _LOADED: Final = Reached("loaded", "its address was read from memory")
@@ -327,10 +328,13 @@ def _vector_reach(atoms: Atoms, space: str, where: Surroundings) -> Reached:
         return Reached("private", "scratch")
     arguments = tuple(sorted(atom for atom in atoms if isinstance(atom, int)))
     places = sorted(atom[1] for atom in atoms if isinstance(atom, tuple))
+    beside = "kernarg" in atoms
     if not all(where.memory.is_immutable(place) for place in places):
-        return _variable(places, where, arguments)
+        return _variable(places, where, arguments)._replace(beside_kernarg=beside)
+    if "elsewhere" in atoms:
+        return Reached("unknown", _ELSEWHERE, arguments, beside_kernarg=beside)
     if arguments:
-        return Reached("argument", _ARGUMENTS, arguments, beside_kernarg="kernarg" in atoms)
+        return Reached("argument", _ARGUMENTS, arguments, beside_kernarg=beside)
     if "kernarg" in atoms:
         return _OWN_ARGUMENTS
     if places:

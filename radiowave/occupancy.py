@@ -63,7 +63,8 @@ class Occupancy:
     `limiter` is the resource with the lowest limit. `limits` has waves for each: "wave slots" what the hardware has,
     "VGPRs" what the register file has room for, "LDS" what fits into local memory (left out for a kernel without LDS),
     "workgroup size" what is left when whole workgroups must fit. `workgroups` counts those that a CU, in WGP mode a
-    WGP, holds at a time; 0 means that not even one fits. `workgroup` is in work-items, `vgprs` what a wave is given.
+    WGP, holds at a time; 0 means that not even one fits. `workgroup` is in work-items, `vgprs` what a wave is given,
+    `lds_bytes` the bytes of LDS of a workgroup.
     """
 
     waves: int

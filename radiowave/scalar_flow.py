@@ -29,6 +29,7 @@ from radiowave.values import (
     is_index,
     mixed,
     moved,
+    one_of,
     pair_of,
     pointer,
     settled,
@@ -191,7 +192,7 @@ def _either(a: list[Value], b: list[Value], state: State, at: Hashable) -> list[
     if len(a) == 2:
         bases = pointer(a[0], a[1]), pointer(b[0], b[1])
         if bases[0] is None or bases[1] is None:
-            return [mixed(pair) for pair in zip(a, b, strict=True)]
+            return [one_of(*pair) for pair in zip(a, b, strict=True)]
         return list(pair_of(settled(bases[0] | bases[1]), ("at", at)))
     one, other = a[0], b[0]
     if isinstance(one, Half) and isinstance(other, Half) and one.is_high == other.is_high:
@@ -199,7 +200,7 @@ def _either(a: list[Value], b: list[Value], state: State, at: Hashable) -> list[
         if depth <= _MOST_SELECTS:
             token = ("select", depth, state.scc, one.token, other.token)
             return [pair_of(settled(one.bases | other.bases), token)[one.is_high]]
-    return [mixed((one, other))]
+    return [one_of(one, other)]
 
 
 def _depth(token: Hashable) -> int:

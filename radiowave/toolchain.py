@@ -1,24 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """Find the compilers and disassemblers of this machine, and say where each was looked for.
 
-For people and bug reports. `compilers.py` finds and chooses what compiles, `find_llvm.py` what disassembles.
+Only looks: nothing is installed, and nothing here decides what a build uses. LLVM IR is always llvmlite's; which
+compiler takes HIP is decided by `hip_compilers.py`.
 """
 
 from __future__ import annotations
 
+import json
+import subprocess
 from dataclasses import dataclass
 
-from radiowave.compilers import HIP, Toolchain, find_toolchains
+from radiowave.child import command, environment
 from radiowave.disassemble import Disassembler
 from radiowave.errors import ToolchainError
 from radiowave.find_llvm import places
+from radiowave.hip_compilers import HipCompiler, find_hip_compilers
+
+SECONDS = 30.0
 
 
 @dataclass(frozen=True)
 class Tool:
-    """One tool: what it is for, its path (None: not taken), its version, why it was not taken, and why it was.
+    """One tool: what it is for, its path (None: not found), its version, every place looked at, and which had it.
 
-    `looked` has every place looked at, each with what was wrong there; `files` pairs of a file name and its sha256.
+    `sha256` (hex) is that of a compiler's file, "" for the others.
     """
 
     name: str
@@ -27,12 +33,12 @@ class Tool:
     version: str
     looked: tuple[str, ...]
     found: str | None
-    files: tuple[tuple[str, str], ...] = ()
+    sha256: str = ""
 
 
 def find_tools() -> list[Tool]:
-    """Every tool that Radiowave knows of, hashed. Takes a second or two; a missing tool is no error."""
-    return [_disassembler(), *(_compiler(toolchain) for toolchain in find_toolchains())]
+    """Every tool that Radiowave knows of. Takes about half a second; a missing tool is no error."""
+    return [_disassembler(), _llvmlite(), *map(_hip, find_hip_compilers())]
 
 
 def _disassembler() -> Tool:
@@ -46,9 +52,21 @@ def _disassembler() -> Tool:
     return Tool("disassembler", purpose, found["library"], f"LLVM {found['version']}", looked, found["source"])
 
 
-def _compiler(toolchain: Toolchain) -> Tool:
-    purpose = "compiles HIP sources for the GPU" if toolchain.language == HIP else "compiles LLVM IR for the GPU"
-    if not toolchain.is_usable:
-        return Tool(toolchain.name, purpose, None, toolchain.version, (toolchain.reason,), None)
-    files = toolchain.identity().files
-    return Tool(toolchain.name, purpose, toolchain.paths[0], toolchain.version, (), toolchain.reason, files)
+def _llvmlite() -> Tool:
+    purpose = "compiles LLVM IR for the GPU"
+    arguments, place = command("radiowave.llvm_child", "--versions"), "llvmlite in this Python"
+    try:
+        printed = subprocess.run(arguments, capture_output=True, env=environment(), timeout=SECONDS, check=True).stdout
+        found = json.loads(printed)
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        return Tool("llvmlite", purpose, None, str(error), (place,), None)
+    version = f"llvmlite {found['llvmlite']}, LLVM {found['llvm']}"
+    return Tool("llvmlite", purpose, found["path"], version, (place,), place)
+
+
+def _hip(found: HipCompiler) -> Tool:
+    purpose = "compiles HIP"
+    path = " ".join(found.compiler) or None
+    looked = () if path else (found.why_not,)
+    taken = found.why_not or f"usable, links with {' '.join(found.linker) or 'itself'}"
+    return Tool(found.name, purpose, path, found.version or "not found", looked, taken if path else None, found.sha256)

@@ -31,7 +31,8 @@ class Base(NamedTuple):
 
 
 # Where a number came from that is no tracked pointer: kernarg offsets of pointers, ("code", address), or a word:
-# "kernarg", "loaded" (device memory), "local" (LDS, scratch), "abi", "unset" (never written), "unknown".
+# "kernarg", "loaded" (device memory), "local" (LDS, scratch), "abi", "unset" (never written), "unknown"; "elsewhere"
+# says that the number is on some path made from none of the pointers named beside it (`either`).
 Atom = int | str | tuple[str, int]
 
 
@@ -86,6 +87,19 @@ def _atom(base: Base) -> Atom:
     if base.kind == "kernarg":
         return "kernarg"
     return base.at if base.kind == "argument" else ("code", base.at)
+
+
+def either(first: frozenset[Atom], second: frozenset[Atom]) -> frozenset[Atom]:
+    """Where one of two numbers came from. In a sum what is no pointer is an index; beside a pointer, by which it may be
+    replaced, it is another address. A register that was never written holds nothing that a program uses."""
+    together = first | second
+    if _has_pointer(first) == _has_pointer(second) or {"unset"} in (first, second):
+        return together
+    return together | {"elsewhere"}
+
+
+def _has_pointer(atoms: frozenset[Atom]) -> bool:
+    return "kernarg" in atoms or any(not isinstance(atom, str) for atom in atoms)
 
 
 def mixed(values: Iterable[Value]) -> Value:
@@ -154,6 +168,8 @@ def is_index(low: Value, high: Value) -> bool:
         return abs(signed(low.value, high.value)) < FARTHEST
     if isinstance(low, Half) or not atoms_of(low) <= {"loaded"}:
         return False
+    if isinstance(low, Const) and low.value >= FARTHEST:
+        return False  # a negative constant, without the upper half that says so
     return high in (Const(0), SMALL) or (high == PLAIN and not atoms_of(low))
 
 
@@ -182,7 +198,13 @@ def join(first: Value, second: Value) -> Value:
     if numbers:
         small = all(v == SMALL or (isinstance(v, Const) and v.value < 256) for v in (first, second))
         return SMALL if small else PLAIN
-    return mixed((first, second))
+    return one_of(first, second)
+
+
+def one_of(first: Value, second: Value) -> Value:
+    """One of two numbers, neither of which is followed."""
+    atoms = either(atoms_of(first), atoms_of(second))
+    return Other(atoms) if atoms else PLAIN
 
 
 def _is_renamed(value: Value) -> bool:

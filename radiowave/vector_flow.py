@@ -15,7 +15,7 @@ from typing import Final
 from radiowave.flow_state import NONE, Atoms, State
 from radiowave.operands import EXEC, Operand, Operation
 from radiowave.scalar_flow import words
-from radiowave.values import PLAIN, Other, atoms_of
+from radiowave.values import PLAIN, Other, atoms_of, either
 
 _NOTHING: Final = re.compile(r"v_(nop|clrexcp|pipeflush)$")
 #: Write vector registers alone, from what their sources hold.
@@ -82,7 +82,12 @@ def _sources(op: Operation, state: State) -> Atoms:
     operands = list(op.operands if keeps and not _TO_SCALAR.match(name) else op.operands[1:])
     if _WRITES_MASK.match(name):
         operands = [o for o in operands if o is not op.operands[1]]
-    found = NONE.union(*(_read(operand, state, across=across) for operand in operands))
+    reads = [_read(operand, state, across=across) for operand in operands]
+    found = NONE.union(*reads)
+    if "dpp" in op.modifiers and keeps and not _TO_SCALAR.match(name):
+        found = found | either(reads.pop(0), NONE.union(*reads))
+    if "cndmask" in name or _SWAPS.match(name):
+        found = found | either(*reads[:2])
     if _INDEXED.match(name) or name.startswith("v_movrels"):
         found = found.union(*(state.any_lane(n) for n in state.active))
     return found
@@ -112,11 +117,11 @@ def _write_scalar(operand: Operand, atoms: Atoms, state: State) -> None:
 def _write_one_lane(operand: Operand, atoms: Atoms, state: State) -> None:
     """Whatever the mask says."""
     for number in operand.registers:
-        state.resting[number] = state.resting.get(number, NONE) | atoms
-        state.set_vector(number, state.vector(number) | atoms)
+        state.resting[number] = either(state.resting.get(number, atoms), atoms)
+        state.set_vector(number, either(state.vector(number), atoms))
 
 
 def _write_any(atoms: Atoms, state: State) -> None:
     """The register's number is known at run time only; one that was never written stays as unknown as it was."""
     for number in state.active:
-        state.set_vector(number, state.vector(number) | atoms)
+        state.set_vector(number, either(state.vector(number), atoms))

@@ -56,8 +56,11 @@ NO_FACTS = (
     "redline.hsa.rocm_version",
     "radiowave.toolchain",
     "radiowave.compile",
+    "radiowave.contracts",
+    "radiowave.difference",
     "radiowave.errors",
     "radiowave.manifest",
+    "radiowave.recipes",
     "radiowave.verification",
 )
 SOURCE = re.compile(

@@ -15,7 +15,8 @@ from redline_fuzz.oracles import ORACLES
 
 import radiowave
 import redline as rl
-from radiowave.manifest import canonical, own_hash
+from radiowave.documents import canonical
+from radiowave.manifest import own_hash
 from tests.random_plans import FIVE
 from tests.word_edits import GCR, packets, where
 

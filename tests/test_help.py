@@ -17,7 +17,6 @@ ROOT = Path(redline.__file__).parent.parent
 COMMANDS = [
     *("redline decode", "redline lint", "redline tables"),
     *("radiowave", "radiowave compile", "radiowave inspect", "radiowave disassemble", "radiowave tools"),
-    "radiowave header",
 ]
 #: The console scripts and the Python of this very installation.
 SHELL = """set -eu

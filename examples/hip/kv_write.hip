@@ -1,13 +1,11 @@
-// SPDX-License-Identifier: Apache-2.0
-// A decode step's key and value go into the cache in place, at the position that an earlier kernel counted up. That
-// position is the same for all lanes and is read through the vector cache, so that the certificate says vmem_only.
-#include <hip/hip_runtime.h>
-
-extern "C" __global__ void __launch_bounds__(128)
-    kv_write(float *keys, float *values, const float *key, const float *value, const int *position, int width, int rows) {
-  int row = radiowave::vmem_load(position);
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i >= width || row < 0 || row >= rows) return;
-  keys[row * width + i] = key[i];
-  values[row * width + i] = value[i];
+// Writes one token's key and value, `width` floats each, into the caches at a position that memory holds; in place.
+// The position is uniform and was perhaps written by the launch before: a scalar load would need a fence of its own.
+extern "C" __global__ void kv_write(float *keys, float *values, const float *__restrict__ key,
+                                    const float *__restrict__ value, const unsigned *position, unsigned width) {
+  unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+  unsigned at = radiowave::vmem_load(position) * width + i;
+  if (i < width) {
+    keys[at] = key[i];
+    values[at] = value[i];
+  }
 }

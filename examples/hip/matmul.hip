@@ -1,21 +1,15 @@
-// SPDX-License-Identifier: Apache-2.0
-// C = A * B in tiles: A is m by k, B is k by n, C is m by n, all row by row. Sizes need not be multiples of the tile.
-#include <hip/hip_runtime.h>
-
-constexpr int TILE = 16;
-
-extern "C" __global__ void __launch_bounds__(TILE *TILE)
-    matmul(float *c, const float *a, const float *b, int m, int n, int k) {
-  __shared__ float a_tile[TILE][TILE], b_tile[TILE][TILE];
-  int x = threadIdx.x, y = threadIdx.y;
-  int row = blockIdx.y * TILE + y, column = blockIdx.x * TILE + x;
-  float sum = 0.0f;
-  for (int start = 0; start < k; start += TILE) {
-    a_tile[y][x] = row < m && start + x < k ? a[row * k + start + x] : 0.0f;
-    b_tile[y][x] = column < n && start + y < k ? b[(start + y) * n + column] : 0.0f;
+// c = a b for square matrices of n by n, n a multiple of 16, row by row. Blocks of 16 by 16 threads, one tile each.
+extern "C" __global__ __launch_bounds__(256) void matmul(float *__restrict__ c, const float *__restrict__ a,
+                                                         const float *__restrict__ b, unsigned n) {
+  __shared__ float tile_a[16][16], tile_b[16][17];  // 17: no two rows of a column share a bank
+  unsigned x = threadIdx.x, y = threadIdx.y, column = blockIdx.x * 16 + x, row = blockIdx.y * 16 + y;
+  float sum = 0;
+  for (unsigned k = 0; k < n; k += 16) {
+    tile_a[y][x] = a[row * n + k + x];
+    tile_b[y][x] = b[(k + y) * n + column];
     __syncthreads();
-    for (int i = 0; i < TILE; i++) sum = fmaf(a_tile[y][i], b_tile[i][x], sum);
+    for (unsigned i = 0; i < 16; i++) sum = fmaf(tile_a[y][i], tile_b[i][x], sum);
     __syncthreads();
   }
-  if (row < m && column < n) c[row * n + column] = sum;
+  c[row * n + column] = sum;
 }

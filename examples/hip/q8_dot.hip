@@ -1,29 +1,14 @@
-// SPDX-License-Identifier: Apache-2.0
-// Dot products of 8-bit quantised rows with one 8-bit quantised vector: blocks of 32 values share a scale. One wave a
-// row; each lane takes every warpSize-th block. Weights come by 128-bit buffer loads, 0 past the end of a row.
-#include <hip/hip_runtime.h>
-
-constexpr int VALUES = 32;
-
-static __device__ int dot4(int a, int b, int sum) {
-  for (int shift = 0; shift < 32; shift += 8) sum += (int)(signed char)(a >> shift) * (signed char)(b >> shift);
-  return sum;
-}
-
-extern "C" __global__ void __launch_bounds__(RADIOWAVE_WAVE)
-    q8_dot(float *y, const int *weights, const float *scales, const int *x, const float *x_scales, int blocks) {
-  radiowave::buffer row = radiowave::make_buffer(weights + blockIdx.x * blocks * (VALUES / 4), blocks * VALUES);
-  radiowave::buffer vector = radiowave::make_buffer(x, blocks * VALUES);
-  float sum = 0.0f;
-  for (int block = threadIdx.x; block < blocks; block += warpSize) {
-    int products = 0;
-    for (int part = 0; part < 2; part++) {
-      radiowave::u32x4 w = radiowave::buffer_load_b128(row, block * VALUES + 16 * part);
-      radiowave::u32x4 v = radiowave::buffer_load_b128(vector, block * VALUES + 16 * part);
-      for (int i = 0; i < 4; i++) products = dot4(w[i], v[i], products);
-    }
-    sum = fmaf((float)products, scales[blockIdx.x * blocks + block] * x_scales[block], sum);
+// out[row] = sum over blocks of 32 of scale[row, block] * (sum of q[row, i] * x[i]), q as signed bytes. One wave a row, which is the whole block.
+extern "C" __global__ void q8_dot(float *__restrict__ out, const signed char *__restrict__ q,
+                                  const float *__restrict__ scale, const float *__restrict__ x, unsigned blocks) {
+  unsigned row = blockIdx.x;
+  float sum = 0;
+  for (unsigned block = threadIdx.x; block < blocks; block += blockDim.x) {
+    const signed char *bytes = q + (row * blocks + block) * 32;
+    float part = 0;
+    for (unsigned i = 0; i < 32; i++) part = fmaf((float)bytes[i], x[block * 32 + i], part);
+    sum = fmaf(scale[row * blocks + block], part, sum);
   }
-  for (int mask = warpSize / 2; mask > 0; mask /= 2) sum += __shfl_xor(sum, mask);
-  if (threadIdx.x == 0) y[blockIdx.x] = sum;
+  for (int mask = warpSize / 2; mask; mask /= 2) sum += __shfl_xor(sum, mask);
+  if (threadIdx.x == 0) out[row] = sum;
 }

@@ -1,8 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// y += a * x, the grid strides over any number of elements.
-#include <hip/hip_runtime.h>
-
-extern "C" __global__ void __launch_bounds__(256) saxpy(float *y, const float *x, float a, int n) {
-  int step = gridDim.x * blockDim.x;
-  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step) y[i] = fmaf(a, x[i], y[i]);
+// y = a x + y.
+extern "C" __global__ void saxpy(float *__restrict__ y, const float *__restrict__ x, float a, unsigned n) {
+  unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = fmaf(a, x[i], y[i]);
 }

@@ -1,29 +1,22 @@
-// SPDX-License-Identifier: Apache-2.0
-// Softmax of each row, one workgroup a row: the maximum, then the sum of the exponentials, then the quotients.
-#include <hip/hip_runtime.h>
-
-constexpr int BLOCK = 128, WAVES = BLOCK / RADIOWAVE_WAVE;
-
-template <typename Combine>
-static __device__ float over_workgroup(float value, Combine combine) {
-  __shared__ float waves[WAVES];
-  for (int mask = warpSize / 2; mask > 0; mask /= 2) value = combine(value, __shfl_xor(value, mask));
-  __syncthreads();  // the previous result has been read
-  if (threadIdx.x % warpSize == 0) waves[threadIdx.x / warpSize] = value;
+// Each row of x, `columns` long, becomes exp(x - max) / sum in y. One block of 256 threads a row.
+template <class F> static __device__ __forceinline__ float over_block(float value, F combine, float *of_wave) {
+  for (int mask = warpSize / 2; mask; mask /= 2) value = combine(value, __shfl_xor(value, mask));
   __syncthreads();
-  value = waves[0];
-  for (int wave = 1; wave < WAVES; wave++) value = combine(value, waves[wave]);
+  if (__lane_id() == 0) of_wave[threadIdx.x / warpSize] = value;
+  __syncthreads();
+  value = of_wave[0];
+  for (unsigned wave = 1; wave < 256 / warpSize; wave++) value = combine(value, of_wave[wave]);
   return value;
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK) softmax(float *y, const float *x, int columns) {
-  x += blockIdx.x * columns;
-  y += blockIdx.x * columns;
-  float top = -__builtin_inff();
-  for (int i = threadIdx.x; i < columns; i += BLOCK) top = fmaxf(top, x[i]);
-  top = over_workgroup(top, [](float a, float b) { return fmaxf(a, b); });
-  float sum = 0.0f;
-  for (int i = threadIdx.x; i < columns; i += BLOCK) sum += expf(x[i] - top);
-  sum = over_workgroup(sum, [](float a, float b) { return a + b; });
-  for (int i = threadIdx.x; i < columns; i += BLOCK) y[i] = expf(x[i] - top) / sum;
+extern "C" __global__ __launch_bounds__(256) void softmax(float *__restrict__ y, const float *__restrict__ x,
+                                                          unsigned columns) {
+  __shared__ float of_wave[8];
+  const float *row = x + blockIdx.x * columns;
+  float most = -__builtin_inff(), sum = 0;
+  for (unsigned i = threadIdx.x; i < columns; i += 256) most = fmaxf(most, row[i]);
+  most = over_block(most, [](float a, float b) { return fmaxf(a, b); }, of_wave);
+  for (unsigned i = threadIdx.x; i < columns; i += 256) sum += expf(row[i] - most);
+  sum = over_block(sum, [](float a, float b) { return a + b; }, of_wave);
+  for (unsigned i = threadIdx.x; i < columns; i += 256) y[blockIdx.x * columns + i] = expf(row[i] - most) / sum;
 }

@@ -1,8 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// c = a + b, one work-item an element.
-#include <hip/hip_runtime.h>
-
-extern "C" __global__ void __launch_bounds__(256) vector_add(float *c, const float *a, const float *b, int n) {
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < n) c[i] = a[i] + b[i];
+// c = a + b. Grid of any size.
+extern "C" __global__ void vector_add(float *__restrict__ c, const float *__restrict__ a, const float *__restrict__ b,
+                                      unsigned n) {
+  for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) c[i] = a[i] + b[i];
 }

@@ -13,7 +13,8 @@ from random import Random
 from typing import Any
 
 from radiowave import Disassembler, Manifest, RadiowaveError, make_manifest, verify
-from radiowave.manifest import canonical, own_hash
+from radiowave.documents import canonical
+from radiowave.manifest import own_hash
 from redline.kernels import build
 from redline_fuzz import bounded
 from redline_fuzz.hostile_mutations import cut, moved, random_bit, random_bytes

@@ -20,7 +20,8 @@ import radiowave
 from radiowave import CodeObjectError, Manifest, ManifestError, make_manifest, verify
 from radiowave.certificate import KernelCertificate, Site
 from radiowave.cli import main
-from radiowave.manifest import canonical, own_hash
+from radiowave.documents import canonical
+from radiowave.manifest import own_hash
 from tests.radiowave import sources
 from tests.radiowave.corpus_ir import source
 

@@ -505,6 +505,12 @@ _ADDRESSES = (
         None,
     ),
     Trap(
+        "minus_with_another_sign",
+        "the high half of -8 is the sign of a number, mostly 0",
+        f"{FIRST}{NUMBER}s_ashr_i32 s9, s8, 31\ns_add_u32 s4, s4, -8\ns_addc_u32 s5, s5, s9\n{READ}",
+        None,
+    ),
+    Trap(
         "minus_with_its_sign",
         "adding -8 and -1: kind",
         "s_add_u32 s10, s0, -8\ns_addc_u32 s11, s1, -1\ns_load_b32 s20, s[10:11], 0x10\n",
@@ -692,6 +698,54 @@ _ADDRESSES = (
         undeclared=True,
     ),
     Trap(
+        "vector_argument_or_loaded",
+        "the argument, or a pointer that lies in it: memory that no argument carries",
+        f"{FIRST}{NUMBER}{COMPARE}s_cbranch_scc1 {{n}}_j\ns_load_b64 s[4:5], s[4:5], 0x0\n"
+        "{n}_j: global_load_b32 v1, v0, s[4:5]\n",
+        (0,),
+        kernarg_vector_loads=True,
+        undeclared=True,
+    ),
+    Trap(
+        "vector_select_of_loaded",
+        "each lane takes the argument or a pointer from memory",
+        f"{BOTH}global_load_b64 v[2:3], v0, s[6:7]\nv_mov_b32 v4, s4\nv_mov_b32 v5, s5\n"
+        "v_cmp_eq_u32 vcc_lo, v0, v1\nv_cndmask_b32 v4, v4, v2, vcc_lo\nv_cndmask_b32 v5, v5, v3, vcc_lo\n"
+        "global_load_b32 v1, v[4:5], off\n",
+        (),
+        kernarg_vector_loads=True,
+        undeclared=True,
+        waves=(32,),
+    ),
+    Trap(
+        "vector_list",
+        "a loop follows pointers in memory from an argument on",
+        f"{FIRST}v_mov_b32 v4, s4\nv_mov_b32 v5, s5\n{{n}}_l: global_load_b64 v[4:5], v[4:5], off\n"
+        "s_cbranch_vccnz {n}_l\n",
+        (),
+        kernarg_vector_loads=True,
+        undeclared=True,
+    ),
+    Trap(
+        "vector_kernarg_or_variable",
+        "a lane reads its arguments or a variable",
+        f"{NUMBER}s_getpc_b64 s[10:11]\ns_add_u32 s10, s10, counter@rel32@lo+4\n"
+        f"s_addc_u32 s11, s11, counter@rel32@hi+12\n{COMPARE}s_cselect_b64 s[10:11], s[10:11], s[0:1]\n"
+        "global_load_b32 v1, v0, s[10:11]\n",
+        (),
+        kernarg_vector_loads=True,
+        undeclared=True,
+    ),
+    Trap(
+        "vector_by_loaded_index",
+        "an index from memory is no other pointer: kind",
+        f"{BOTH}global_load_b32 v2, v0, s[6:7]\nv_ashrrev_i32 v3, 31, v2\nv_lshlrev_b64 v[2:3], 2, v[2:3]\n"
+        "v_add_co_u32 v2, vcc_lo, s4, v2\nv_add_co_ci_u32 v3, vcc_lo, s5, v3, vcc_lo\n"
+        "global_load_b32 v1, v[2:3], off\n",
+        (),
+        waves=(32,),
+    ),
+    Trap(
         "added_at_once",
         "s_add_nc_u64 needs no carry: kind",
         f"{FIRST}{NUMBER}s_mov_b32 s9, 0\ns_add_nc_u64 s[4:5], s[4:5], s[8:9]\n{READ}",
@@ -722,11 +776,12 @@ TRAPS: dict[str, Trap] = {
     trap.name: trap for trap in (*_PATHS, *_CALLS, *_HALVES, *_SCALAR, *_VECTOR_WRITES, *_ADDRESSES)
 }
 
-#: What the traps about constants and variables name.
+#: What the traps about constants and variables name; no index reaches from the one to the other.
 DATA = """.section .rodata.fixed,"a"
 .p2align 4
 fixed: .long 1, 2, 3, 4
 .data
+.space 65536
 .p2align 2
 .globl counter
 .type counter,@object

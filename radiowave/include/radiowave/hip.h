@@ -1,24 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a HIP kernel needs of HIP, and what Radiowave adds: clang alone compiles it, without HIP's headers or libraries.
-// Radiowave includes it in front of every HIP source. Device code only: there is nothing here to launch a kernel with.
+// What HIP kernels need, for compilers without HIP's own headers and device libraries. Radiowave includes it before
+// every HIP source. Where HIP's headers are installed they are taken, and only `namespace radiowave` is added.
 //
-// With RADIOWAVE_HIP_HEADERS (the compiler comes with HIP's headers; so does one that has included clang's wrapper for
-// them) HIP's own definitions are used, and only the namespace `radiowave` is added. RADIOWAVE_WAVE (32 or 64) and RADIOWAVE_CODE_OBJECT_VERSION (4, 5, 6) come from the
-// command line. Sources of facts: LLVM AMDGPUUsage ("Kernel Argument Metadata", hidden arguments; builtins of
-// BuiltinsAMDGPU.def), AMD's RDNA2, RDNA3 and RDNA4 instruction set manuals ("Buffer Resource Descriptor").
-#pragma once
+// Sources: HIP programming guide (names and meanings), clang's AMDGPU builtins, LLVM AMDGPUUsage "Code Object V5 Kernel
+// Argument Metadata Map" (implicit arguments) and "Memory Model"; AMD RDNA1 to RDNA4 ISA, "Buffer Resource Descriptor".
+#ifndef RADIOWAVE_HIP_H
+#define RADIOWAVE_HIP_H
 
-#ifndef __HIP__
-#error "radiowave/hip.h is for HIP sources: compile with -x hip"
-#endif
-#ifndef RADIOWAVE_WAVE
-#define RADIOWAVE_WAVE 32
-#endif
-#ifndef RADIOWAVE_CODE_OBJECT_VERSION
-#define RADIOWAVE_CODE_OBJECT_VERSION 5
-#endif
-
-#if defined(RADIOWAVE_HIP_HEADERS) || defined(__CLANG_HIP_RUNTIME_WRAPPER_INCLUDED__)
+#if __has_include(<hip/hip_runtime.h>)
 #include <hip/hip_runtime.h>
 #else
 
@@ -29,196 +18,166 @@
 #define __constant__ __attribute__((constant))
 #define __forceinline__ inline __attribute__((always_inline))
 #define __noinline__ __attribute__((noinline))
-#define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__)))
+// (threads[, waves a SIMD at least])
+#define RADIOWAVE_BOUNDS(threads, waves, ...) \
+  __attribute__((amdgpu_flat_work_group_size(1, threads), amdgpu_waves_per_eu(waves)))
+#define __launch_bounds__(...) RADIOWAVE_BOUNDS(__VA_ARGS__, 1)
 
-#define RADIOWAVE_DEVICE static __device__ __forceinline__
+#define RADIOWAVE_INLINE static __device__ __forceinline__
 
-typedef decltype(sizeof(0)) size_t;
+using size_t = decltype(sizeof 0);
+struct dim3 {
+  unsigned x, y, z;
+};
 
-#define RADIOWAVE_VECTOR(type, count) typedef type type##count __attribute__((ext_vector_type(count)))
-RADIOWAVE_VECTOR(int, 2);
-RADIOWAVE_VECTOR(int, 4);
-RADIOWAVE_VECTOR(float, 2);
-RADIOWAVE_VECTOR(float, 4);
-#undef RADIOWAVE_VECTOR
-typedef unsigned uint2 __attribute__((ext_vector_type(2)));
-typedef unsigned uint4 __attribute__((ext_vector_type(4)));
-RADIOWAVE_DEVICE float2 make_float2(float x, float y) { return float2{x, y}; }
-RADIOWAVE_DEVICE float4 make_float4(float x, float y, float z, float w) { return float4{x, y, z, w}; }
-RADIOWAVE_DEVICE int4 make_int4(int x, int y, int z, int w) { return int4{x, y, z, w}; }
+namespace radiowave {
+struct ThreadIdx {
+  unsigned x = __builtin_amdgcn_workitem_id_x(), y = __builtin_amdgcn_workitem_id_y(),
+           z = __builtin_amdgcn_workitem_id_z();
+};
+struct BlockIdx {
+  unsigned x = __builtin_amdgcn_workgroup_id_x(), y = __builtin_amdgcn_workgroup_id_y(),
+           z = __builtin_amdgcn_workgroup_id_z();
+};
+struct BlockDim {
+  unsigned x = __builtin_amdgcn_workgroup_size_x(), y = __builtin_amdgcn_workgroup_size_y(),
+           z = __builtin_amdgcn_workgroup_size_z();
+};
+// hidden_block_count_x, _y and _z are the first twelve bytes of the implicit arguments.
+struct GridDim {
+  const __attribute__((address_space(4))) unsigned *counts =
+      (const __attribute__((address_space(4))) unsigned *)__builtin_amdgcn_implicitarg_ptr();
+  unsigned x = counts[0], y = counts[1], z = counts[2];
+};
+}  // namespace radiowave
+#define threadIdx (radiowave::ThreadIdx{})
+#define blockIdx (radiowave::BlockIdx{})
+#define blockDim (radiowave::BlockDim{})
+#define gridDim (radiowave::GridDim{})
+#define warpSize (__builtin_amdgcn_wavefrontsize())
 
-// threadIdx, blockIdx, blockDim, gridDim: read where they are used. Sizes come from the hidden arguments: block counts
-// at bytes 0, 4, 8 and block sizes at 12, 14, 16; code object version 4 has neither, and asks the dispatch packet.
-#if RADIOWAVE_CODE_OBJECT_VERSION >= 5
-#define RADIOWAVE_HIDDEN(type, offset) \
-  (*(const __attribute__((address_space(4))) type *)((const __attribute__((address_space(4))) char *) \
-                                                         __builtin_amdgcn_implicitarg_ptr() + (offset)))
-#define RADIOWAVE_BLOCK_DIM(axis, number) RADIOWAVE_HIDDEN(unsigned short, 12 + 2 * (number))
-#define RADIOWAVE_GRID_DIM(axis, number) RADIOWAVE_HIDDEN(unsigned, 4 * (number))
-#else
-#define RADIOWAVE_BLOCK_DIM(axis, number) __builtin_amdgcn_workgroup_size_##axis()
-#define RADIOWAVE_GRID_DIM(axis, number) \
-  ((__builtin_amdgcn_grid_size_##axis() + RADIOWAVE_BLOCK_DIM(axis, number) - 1) / RADIOWAVE_BLOCK_DIM(axis, number))
-#endif
-#define RADIOWAVE_COORDINATE(axis, value) \
-  __declspec(property(get = get_##axis)) unsigned axis; \
-  RADIOWAVE_DEVICE unsigned get_##axis() { return (value); }
-#define RADIOWAVE_COORDINATES(name, x_value, y_value, z_value) \
-  struct radiowave_##name { \
-    RADIOWAVE_COORDINATE(x, x_value) \
-    RADIOWAVE_COORDINATE(y, y_value) \
-    RADIOWAVE_COORDINATE(z, z_value) \
-  }; \
-  extern const __device__ __attribute__((weak)) radiowave_##name name
-RADIOWAVE_COORDINATES(threadIdx, __builtin_amdgcn_workitem_id_x(), __builtin_amdgcn_workitem_id_y(),
-                      __builtin_amdgcn_workitem_id_z());
-RADIOWAVE_COORDINATES(blockIdx, __builtin_amdgcn_workgroup_id_x(), __builtin_amdgcn_workgroup_id_y(),
-                      __builtin_amdgcn_workgroup_id_z());
-RADIOWAVE_COORDINATES(blockDim, RADIOWAVE_BLOCK_DIM(x, 0), RADIOWAVE_BLOCK_DIM(y, 1), RADIOWAVE_BLOCK_DIM(z, 2));
-RADIOWAVE_COORDINATES(gridDim, RADIOWAVE_GRID_DIM(x, 0), RADIOWAVE_GRID_DIM(y, 1), RADIOWAVE_GRID_DIM(z, 2));
-
-static constexpr int warpSize = RADIOWAVE_WAVE;
-
-RADIOWAVE_DEVICE void __syncthreads() {
+RADIOWAVE_INLINE void __syncthreads() {
   __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
   __builtin_amdgcn_s_barrier();
   __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
 }
-RADIOWAVE_DEVICE void __threadfence_block() { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "workgroup"); }
-RADIOWAVE_DEVICE void __threadfence() { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "agent"); }
+RADIOWAVE_INLINE void __threadfence_block() { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "workgroup"); }
+RADIOWAVE_INLINE void __threadfence() { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "agent"); }
 
-RADIOWAVE_DEVICE int atomicAdd(int *p, int v) {
-  return __hip_atomic_fetch_add(p, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+template <class T> RADIOWAVE_INLINE T atomicAdd(T *at, T value) {
+  return __hip_atomic_fetch_add(at, value, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
 }
-RADIOWAVE_DEVICE unsigned atomicAdd(unsigned *p, unsigned v) {
-  return __hip_atomic_fetch_add(p, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+template <class T> RADIOWAVE_INLINE T atomicMax(T *at, T value) {
+  return __hip_atomic_fetch_max(at, value, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
 }
-RADIOWAVE_DEVICE float atomicAdd(float *p, float v) {
-  return __hip_atomic_fetch_add(p, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
-}
-
-// Those of C's functions that LLVM makes of instructions alone.
-RADIOWAVE_DEVICE float fmaf(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
-RADIOWAVE_DEVICE float fabsf(float x) { return __builtin_fabsf(x); }
-RADIOWAVE_DEVICE float fmaxf(float x, float y) { return __builtin_fmaxf(x, y); }
-RADIOWAVE_DEVICE float fminf(float x, float y) { return __builtin_fminf(x, y); }
-RADIOWAVE_DEVICE float floorf(float x) { return __builtin_floorf(x); }
-RADIOWAVE_DEVICE float ceilf(float x) { return __builtin_ceilf(x); }
-RADIOWAVE_DEVICE float rintf(float x) { return __builtin_rintf(x); }
-RADIOWAVE_DEVICE float sqrtf(float x) { return __builtin_sqrtf(x); }
-RADIOWAVE_DEVICE float rsqrtf(float x) { return 1.0f / __builtin_sqrtf(x); }
-RADIOWAVE_DEVICE float expf(float x) { return __builtin_expf(x); }
-RADIOWAVE_DEVICE float exp2f(float x) { return __builtin_exp2f(x); }
-RADIOWAVE_DEVICE float logf(float x) { return __builtin_logf(x); }
-RADIOWAVE_DEVICE float log2f(float x) { return __builtin_log2f(x); }
-
-// The lane of this work-item in its wave.
-RADIOWAVE_DEVICE int __lane_id() {
-  int low = __builtin_amdgcn_mbcnt_lo(~0u, 0);
-  return RADIOWAVE_WAVE == 64 ? __builtin_amdgcn_mbcnt_hi(~0u, low) : low;
+template <class T> RADIOWAVE_INLINE T atomicMin(T *at, T value) {
+  return __hip_atomic_fetch_min(at, value, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
 }
 
-// The value that lane `from` of the wave has. ds_bpermute_b32 stays inside 32 lanes on RDNA1 to RDNA3.
-RADIOWAVE_DEVICE int __radiowave_from_lane(int value, int from) {
-#if RADIOWAVE_WAVE == 32 || defined(__GFX12__)
-  return __builtin_amdgcn_ds_bpermute(from << 2, value);
-#elif defined(__GFX11__)
-  int other = __builtin_amdgcn_permlane64(value);
-  int near = __builtin_amdgcn_ds_bpermute(from << 2, value), far = __builtin_amdgcn_ds_bpermute(from << 2, other);
-  return ((from ^ __lane_id()) & 32) ? far : near;
+// Only what LLVM computes without a library.
+RADIOWAVE_INLINE float sqrtf(float x) { return __builtin_sqrtf(x); }
+RADIOWAVE_INLINE float rsqrtf(float x) { return 1.0f / __builtin_sqrtf(x); }
+RADIOWAVE_INLINE float expf(float x) { return __builtin_expf(x); }
+RADIOWAVE_INLINE float exp2f(float x) { return __builtin_exp2f(x); }
+RADIOWAVE_INLINE float logf(float x) { return __builtin_logf(x); }
+RADIOWAVE_INLINE float log2f(float x) { return __builtin_log2f(x); }
+RADIOWAVE_INLINE float fabsf(float x) { return __builtin_fabsf(x); }
+RADIOWAVE_INLINE float floorf(float x) { return __builtin_floorf(x); }
+RADIOWAVE_INLINE float ceilf(float x) { return __builtin_ceilf(x); }
+RADIOWAVE_INLINE float rintf(float x) { return __builtin_rintf(x); }
+RADIOWAVE_INLINE float fmaf(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
+RADIOWAVE_INLINE float fmaxf(float x, float y) { return __builtin_fmaxf(x, y); }
+RADIOWAVE_INLINE float fminf(float x, float y) { return __builtin_fminf(x, y); }
+template <class T> RADIOWAVE_INLINE T max(T x, T y) { return x < y ? y : x; }
+template <class T> RADIOWAVE_INLINE T min(T x, T y) { return y < x ? y : x; }
+
+RADIOWAVE_INLINE unsigned __lane_id() {
+  return __builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, 0));
+}
+// `from` counts lanes of the wave; T has four bytes. Up to gfx11 ds_bpermute stays within 32 lanes (RDNA1 to RDNA3 ISA,
+// "DS_BPERMUTE_B32"): what lies in the other half of a wave64 comes through v_permlane64, on gfx10 lane by lane.
+template <class T> RADIOWAVE_INLINE T radiowave_from_lane(T value, unsigned from) {
+  static_assert(sizeof(T) == 4, "shuffles take values of four bytes");
+  int word = __builtin_bit_cast(int, value), found;
+#if defined(__GFX12__)
+  found = __builtin_amdgcn_ds_bpermute(from << 2, word);
 #else
-  for (;;) {  // one turn for each lane that is asked for
-    int asked = __builtin_amdgcn_readfirstlane(from);
-    if (asked == from) return __builtin_amdgcn_readlane(value, asked);
+  found = __builtin_amdgcn_ds_bpermute((from & 31) << 2, word);
+  if (warpSize == 64) {
+#if defined(__GFX11__)
+    int other = __builtin_amdgcn_ds_bpermute((from & 31) << 2, __builtin_amdgcn_permlane64(word));
+    found = (from ^ __lane_id()) & 32 ? other : found;
+#else
+    for (unsigned lane = 0; lane < 64; lane++) {
+      int there = __builtin_amdgcn_readlane(word, lane);
+      found = from == lane ? there : found;
+    }
+#endif
   }
 #endif
+  return __builtin_bit_cast(T, found);
 }
-
-#define RADIOWAVE_SHUFFLES(type) \
-  RADIOWAVE_DEVICE type __shfl(type value, int lane, int width = warpSize) { \
-    int from = (lane & (width - 1)) | (__lane_id() & -width); \
-    return __builtin_bit_cast(type, __radiowave_from_lane(__builtin_bit_cast(int, value), from)); \
-  } \
-  RADIOWAVE_DEVICE type __shfl_xor(type value, int mask, int width = warpSize) { \
-    int self = __lane_id(), from = self ^ mask; \
-    from = (from & -width) > (self & -width) ? self : from; \
-    return __builtin_bit_cast(type, __radiowave_from_lane(__builtin_bit_cast(int, value), from)); \
-  } \
-  RADIOWAVE_DEVICE type __shfl_down(type value, unsigned delta, int width = warpSize) { \
-    int self = __lane_id(), from = self + (int)delta; \
-    from = (self & (width - 1)) + (int)delta >= width ? self : from; \
-    return __builtin_bit_cast(type, __radiowave_from_lane(__builtin_bit_cast(int, value), from)); \
-  } \
-  RADIOWAVE_DEVICE type __shfl_up(type value, unsigned delta, int width = warpSize) { \
-    int self = __lane_id(), from = self - (int)delta; \
-    from = from < (self & -width) ? self : from; \
-    return __builtin_bit_cast(type, __radiowave_from_lane(__builtin_bit_cast(int, value), from)); \
-  }
-RADIOWAVE_SHUFFLES(int)
-RADIOWAVE_SHUFFLES(unsigned)
-RADIOWAVE_SHUFFLES(float)
-#undef RADIOWAVE_SHUFFLES
-
-#endif  // RADIOWAVE_HIP_HEADERS
+template <class T> RADIOWAVE_INLINE T __shfl(T value, int lane) { return radiowave_from_lane(value, lane); }
+template <class T> RADIOWAVE_INLINE T __shfl_xor(T value, int mask) {
+  return radiowave_from_lane(value, __lane_id() ^ mask);
+}
+template <class T> RADIOWAVE_INLINE T __shfl_down(T value, unsigned delta) {
+  unsigned from = __lane_id() + delta;
+  return radiowave_from_lane(value, from < warpSize ? from : __lane_id());
+}
+template <class T> RADIOWAVE_INLINE T __shfl_up(T value, unsigned delta) {
+  return radiowave_from_lane(value, __lane_id() < delta ? __lane_id() : __lane_id() - delta);
+}
+#endif  // without HIP's headers
 
 namespace radiowave {
 
-#define RADIOWAVE_INLINE static __attribute__((device)) inline __attribute__((always_inline))
+using u32 = unsigned;
+using u32x4 = unsigned __attribute__((ext_vector_type(4)));
 
-typedef unsigned u32x4 __attribute__((ext_vector_type(4)));
-
-// A load that goes through the vector cache even where its address is the same for all lanes: LLVM makes no scalar load
-// of an atomic one, and at this scope it adds no cache bits. For memory that an earlier kernel of a plan writes.
-template <typename T>
-RADIOWAVE_INLINE T vmem_load(const T *p) {
-  static_assert(sizeof(T) <= 8, "one element of at most 8 bytes");
-  return __hip_atomic_load(p, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WAVEFRONT);
+// A load that goes through the vector caches whatever the compiler knows about its address: a relaxed atomic of
+// wavefront scope is a plain vector load in hardware. T has one, two, four or eight bytes.
+template <class T> static __device__ inline __attribute__((always_inline)) T vmem_load(const T *from) {
+  return __hip_atomic_load(from, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WAVEFRONT);
 }
 
-// A value that the optimiser knows nothing about, in a vector register or (uniform values only) in a scalar one.
-template <typename T>
-RADIOWAVE_INLINE T opaque(T value) {
-  static_assert(sizeof(T) == 4 || sizeof(T) == 8, "registers hold 4 or 8 bytes");
-  __asm__ volatile("" : "+v"(value));
+// The same value, of which the compiler knows nothing any more: in a vector register, or in a scalar one.
+template <class T> static __device__ inline __attribute__((always_inline)) T opaque(T value) {
+  asm volatile("" : "+v"(value));
   return value;
 }
-template <typename T>
-RADIOWAVE_INLINE T opaque_uniform(T value) {
-  static_assert(sizeof(T) == 4 || sizeof(T) == 8, "registers hold 4 or 8 bytes");
-  __asm__ volatile("" : "+s"(value));
+template <class T> static __device__ inline __attribute__((always_inline)) T opaque_uniform(T value) {
+  asm volatile("" : "+s"(value));
   return value;
 }
 
-// A raw buffer: accesses past `nbytes` load 0 and store nothing. Word 3 of the descriptor: FORMAT 20 (32_UINT; 0 would
-// be no buffer), OOB_SELECT 3 (raw), and on RDNA1 and RDNA2 RESOURCE_LEVEL.
-#ifdef __GFX10__
-#define RADIOWAVE_BUFFER_WORD3 0x31014000
+// `nbytes` bytes of memory behind a resource descriptor: loads outside give 0, stores outside are dropped. Offsets are
+// bytes and multiples of four.
+class Buffer {
+ public:
+  __device__ inline __attribute__((always_inline)) Buffer(void *memory, u32 nbytes)
+      : resource(__builtin_amdgcn_make_buffer_rsrc(memory, 0, nbytes, word3)) {}
+  __device__ inline __attribute__((always_inline)) u32 load_b32(u32 offset) const {
+    return __builtin_amdgcn_raw_buffer_load_b32(resource, offset, 0, 0);
+  }
+  __device__ inline __attribute__((always_inline)) u32x4 load_b128(u32 offset) const {
+    return __builtin_amdgcn_raw_buffer_load_b128(resource, offset, 0, 0);
+  }
+  __device__ inline __attribute__((always_inline)) void store_b32(u32 value, u32 offset) const {
+    __builtin_amdgcn_raw_buffer_store_b32(value, resource, offset, 0, 0);
+  }
+  __device__ inline __attribute__((always_inline)) void store_b128(u32x4 value, u32 offset) const {
+    __builtin_amdgcn_raw_buffer_store_b128(value, resource, offset, 0, 0);
+  }
+
+ private:
+#if defined(__GFX10__)
+  static constexpr int word3 = 0x31016fac;
 #else
-#define RADIOWAVE_BUFFER_WORD3 0x30014000
+  static constexpr int word3 = 0x31004000;
 #endif
-typedef __amdgpu_buffer_rsrc_t buffer;
-RADIOWAVE_INLINE buffer make_buffer(const void *start, unsigned nbytes) {
-  return __builtin_amdgcn_make_buffer_rsrc((void *)start, 0, nbytes, RADIOWAVE_BUFFER_WORD3);
-}
-
-// 32 or 128 bits at `offset` bytes, which may differ between lanes, plus `base` bytes, the same for all of them.
-RADIOWAVE_INLINE unsigned buffer_load_b32(buffer from, int offset, int base = 0) {
-  return __builtin_amdgcn_raw_buffer_load_b32(from, offset, base, 0);
-}
-RADIOWAVE_INLINE u32x4 buffer_load_b128(buffer from, int offset, int base = 0) {
-  return __builtin_amdgcn_raw_buffer_load_b128(from, offset, base, 0);
-}
-RADIOWAVE_INLINE float buffer_load_f32(buffer from, int offset, int base = 0) {
-  return __builtin_bit_cast(float, buffer_load_b32(from, offset, base));
-}
-RADIOWAVE_INLINE void buffer_store_b32(unsigned value, buffer to, int offset, int base = 0) {
-  __builtin_amdgcn_raw_buffer_store_b32(value, to, offset, base, 0);
-}
-RADIOWAVE_INLINE void buffer_store_b128(u32x4 value, buffer to, int offset, int base = 0) {
-  __builtin_amdgcn_raw_buffer_store_b128(value, to, offset, base, 0);
-}
-RADIOWAVE_INLINE void buffer_store_f32(float value, buffer to, int offset, int base = 0) {
-  buffer_store_b32(__builtin_bit_cast(unsigned, value), to, offset, base);
-}
+  __amdgpu_buffer_rsrc_t resource;
+};
 
 }  // namespace radiowave
+#endif
