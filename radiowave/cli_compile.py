@@ -31,6 +31,7 @@ _OF_HIP: dict[str, Any] = {
     "profile": "default",
     "define": [],
     "arg": [],
+    "include": [],
     "fast_math": False,
     "fp_contract": "on",
 }
@@ -51,6 +52,7 @@ def add_commands(commands: Any, add: Any, make: str) -> None:
     hip.add_argument("--toolchain", help="the compiler (`radiowave tools` lists them; default: the best)")
     hip.add_argument("--profile", choices=PROFILES, default="default", help="the scheduler's (default: default)")
     hip.add_argument("--define", action="append", default=[], metavar="NAME[=VALUE]", help="a macro; may be repeated")
+    hip.add_argument("--include", action="append", default=[], metavar="FOLDER", help="to look into; may be repeated")
     hip.add_argument("--arg", action="append", default=[], help="a word for the compiler; may be repeated")
     hip.add_argument("--fast-math", action="store_true", help="let float results differ (default: off)")
     contract = "which products and sums become one instruction (default: on, within an expression)"
@@ -112,6 +114,7 @@ def _of_hip(arguments: argparse.Namespace) -> tuple[bytes, dict[str, Any]]:
         arguments.profile,
         {name: value for name, _, value in (define.partition("=") for define in arguments.define)},
         tuple(arguments.arg),
+        tuple(arguments.include),
         fast_math=arguments.fast_math,
         fp_contract=arguments.fp_contract,
         code_object_version=arguments.code_object_version or 5,

@@ -59,6 +59,7 @@ NO_FACTS = (
     "radiowave.contracts",
     "radiowave.difference",
     "radiowave.errors",
+    "radiowave.hip_compilers",
     "radiowave.manifest",
     "radiowave.recipes",
     "radiowave.verification",
