@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from radiowave.hip import compile_hip_file as compile_hip_file
     from radiowave.hip_compilers import HipCompiler as HipCompiler
     from radiowave.hip_compilers import find_hip_compilers as find_hip_compilers
+    from radiowave.ir import IrBuild as IrBuild
+    from radiowave.ir import compile_ir_file as compile_ir_file
     from radiowave.linker import link as link
     from radiowave.manifest import Manifest as Manifest
     from radiowave.manifest import make_manifest as make_manifest
@@ -78,6 +80,7 @@ _HOME = {
     "HipRecord": "hip",
     "Instruction": "disassemble",
     "InstructionCheck": "refused",
+    "IrBuild": "ir",
     "KernelCertificate": "certificate",
     "KernelFacts": "code_object",
     "LinkError": "errors",
@@ -101,6 +104,7 @@ _HOME = {
     "compile_hip": "hip",
     "compile_hip_file": "hip",
     "compile_ir": "compile",
+    "compile_ir_file": "ir",
     "compile_many": "compile",
     "find_hip_compilers": "hip_compilers",
     "find_tools": "toolchain",

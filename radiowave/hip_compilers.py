@@ -54,7 +54,7 @@ class HipCompiler:
 
         Reads its libraries whole: up to half a second at first.
         """
-        files = sorted({(Path(path).name, _sha256(path)) for path in self.paths})
+        files = sorted({(Path(path).name, file_sha256(path)) for path in self.paths})
         rows = [{"name": name, "sha256": sha256} for name, sha256 in files]
         return {"name": self.name, "version": self.version, "sha256": self.sha256, "files": rows}
 
@@ -95,7 +95,7 @@ def _of_rocm() -> Iterator[HipCompiler]:
     why_not = "it does not run" if not version else _old_rocm(path, version)
     compiler = (path,) if version else ()
     yield HipCompiler(
-        "hipcc", "hipcc", compiler, (), _line(version), _sha256(path), why_not, _has_hip(path), _behind_hipcc(path)
+        "hipcc", "hipcc", compiler, (), _line(version), file_sha256(path), why_not, _has_hip(path), _behind_hipcc(path)
     )
 
 
@@ -120,7 +120,7 @@ def _clang(name: str, paths: list[str], linkers: list[str], old: Callable[[str, 
         return _missing(name, "clang", paths)
     version, why_not = _printed((path, "--version")), ""
     if not version:
-        return HipCompiler(name, "clang", (), (), "", _sha256(path), "it does not run")
+        return HipCompiler(name, "clang", (), (), "", file_sha256(path), "it does not run")
     if "amdgcn" not in _printed((path, "-print-targets")):
         why_not = "built without the AMDGPU target"
     elif linker is None:
@@ -129,7 +129,7 @@ def _clang(name: str, paths: list[str], linkers: list[str], old: Callable[[str, 
     lld = (linker,) if linker else ()
     why_not = why_not or old(path, version)
     has_hip, files = old is _old_rocm and _has_hip(path), _files(path, *lld)
-    return HipCompiler(name, "clang", compiler, lld, _line(version), _sha256(path), why_not, has_hip, files)
+    return HipCompiler(name, "clang", compiler, lld, _line(version), file_sha256(path), why_not, has_hip, files)
 
 
 def _zig() -> HipCompiler:
@@ -142,7 +142,7 @@ def _zig() -> HipCompiler:
     has_target = "amdgcn" in _printed((path, "clang", "-print-targets"))
     why_not = "" if version and has_target else "its clang does not run, or has no AMDGPU target"
     compiler = () if why_not else (path, "clang")
-    linker, sha256 = (path, "ld.lld"), _sha256(path)
+    linker, sha256 = (path, "ld.lld"), file_sha256(path)
     return HipCompiler("zig", "clang", compiler, linker, _line(version), sha256, why_not, paths=(path,))
 
 
@@ -215,6 +215,7 @@ def _line(text: str) -> str:
 
 
 @lru_cache(maxsize=64)
-def _sha256(path: str) -> str:
+def file_sha256(path: str) -> str:
+    """The hash (hex) of a program or library, read once in a process."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -60,6 +60,7 @@ NO_FACTS = (
     "radiowave.difference",
     "radiowave.errors",
     "radiowave.hip_compilers",
+    "radiowave.ir",
     "radiowave.manifest",
     "radiowave.recipes",
     "radiowave.verification",
