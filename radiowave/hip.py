@@ -187,7 +187,6 @@ def _flags(job: HipJob, compiler: HipCompiler) -> tuple[str, ...]:
         "-fno-exceptions",
         "-fno-rtti",
         "-fuse-cuid=none",  # a symbol named by a hash of paths
-        "-fno-crash-diagnostics",
         f"-mcode-object-version={job.code_object_version}",
         *(("-DRADIOWAVE_HIP_HEADERS=1",) if compiler.has_hip else ("-nogpuinc", "-nogpulib")),
         "-I.",

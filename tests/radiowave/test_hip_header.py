@@ -155,4 +155,4 @@ def test_version_4_asks_the_packet() -> None:
         data = compile_hip(PLACES, HipJob("gfx1201", code_object_version=version)).data
         kernel = CodeObject.parse(data).kernel("places")
         assert bool(kernel.descriptor.properties & 2) == (version == 4)
-        assert any("block_count" in argument.kind for argument in kernel.arguments) == (version == 5)
+        assert any(argument.is_hidden for argument in kernel.arguments) == (version == 5)

@@ -29,20 +29,22 @@ def test_days_folders_and_environment_do_not_show(
     text = """
 #include "where.h"
 extern "C" __global__ void k(char *p) {
-  const char *all = __DATE__ __TIME__ __FILE__ WHERE;
-  p[threadIdx.x] = all[threadIdx.x];
+#ifdef FROM_ENVIRONMENT
+#error an argument that no record has
+#endif
+  const char *all = __DATE__ __TIME__ __FILE__;
+  p[threadIdx.x] = all[threadIdx.x] + where()[threadIdx.x];
 }
 """
     found: list[HipBuild] = []
     for name in ("a", "another folder"):
         folder = tmp_path / name
         folder.mkdir()
-        (folder / "where.h").write_text("#define WHERE __FILE__\n")
+        (folder / "where.h").write_text("static __device__ const char *where() { return __FILE__; }\n")
         (folder / "k.hip").write_text(text)
         monkeypatch.chdir(folder if found else tmp_path)
         found.append(compile_hip_file("k.hip" if len(found) else folder / "k.hip", JOB, toolchain=toolchain))
-        monkeypatch.setenv("CPATH", "/nowhere")
-        monkeypatch.setenv("CCC_OVERRIDE_OPTIONS", "+-DSCALE=3.0f")
+        monkeypatch.setenv("CCC_OVERRIDE_OPTIONS", "+-DFROM_ENVIRONMENT")
         monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
     assert found[0] == found[1]
     assert str(tmp_path).encode() not in found[0].data
@@ -134,10 +136,12 @@ def test_what_a_stopped_compiler_started_is_stopped(monkeypatch: pytest.MonkeyPa
 def test_a_crash_leaves_no_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """clang writes the source that killed it beside others' temporary files, if it is let."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    before = set(Path("/tmp").glob("source-gfx*"))
     for toolchain in TOOLCHAINS:
         with pytest.raises(ToolchainError, match="RW0101|RW0110"):
             compile_hip("#pragma clang __debug crash\n", JOB, toolchain=toolchain)
     assert list(tmp_path.iterdir()) == []
+    assert set(Path("/tmp").glob("source-gfx*")) == before
 
 
 def test_identity_is_of_all_that_compiles() -> None:
