@@ -53,6 +53,8 @@ PROFILES: Final[dict[Profile, tuple[str, ...]]] = {
 _DEPENDENCIES: Final = ("-dependency-file", "kernel.d", "-sys-header-deps", "-MT", "kernel")
 # What LLVM says to an option, or a value of one, that it does not have.
 _LACKS: Final = re.compile(r"Unknown command line argument|Cannot find option named|[Uu]nknown argument")
+# clang ends by itself after the process that it compiles in has died; zig's clang prints the second of these alone.
+_CRASHED: Final = re.compile(r"PLEASE submit a bug report|command failed due to signal")
 _MOST_LINES: Final = 30
 _PREFIX_MAP: Final = "-ffile-prefix-map="
 _PASSED: Final = ("PATH", "HOME", "LD_LIBRARY_PATH", "ROCM_PATH", "HIP_PATH")
@@ -212,7 +214,7 @@ def _run(command: Sequence[str], folder: Path, job: HipJob, compiler: HipCompile
     shown = "\n".join(printed.splitlines()[:_MOST_LINES])
     if _LACKS.search(printed):
         raise _lacking(where, shown, f"a compiler that knows profile {job.profile!r} and {list(job.arguments)}")
-    if returncode < 0 or "PLEASE submit a bug report" in printed:
+    if returncode < 0 or _CRASHED.search(printed):
         raise ToolchainError(
             "RW0101",
             where=where,
