@@ -54,7 +54,7 @@ _DEPENDENCIES: Final = ("-dependency-file", "kernel.d", "-sys-header-deps", "-MT
 # What LLVM says to an option, or a value of one, that it does not have.
 _LACKS: Final = re.compile(r"Unknown command line argument|Cannot find option named|[Uu]nknown argument")
 # clang ends by itself after the process that it compiles in has died; zig's clang prints the second of these alone.
-_CRASHED: Final = re.compile(r"PLEASE submit a bug report|command failed due to signal")
+_CRASHED: Final = re.compile(r"PLEASE submit a bug report|frontend command failed")
 _MOST_LINES: Final = 30
 _PREFIX_MAP: Final = "-ffile-prefix-map="
 _PASSED: Final = ("PATH", "HOME", "LD_LIBRARY_PATH", "ROCM_PATH", "HIP_PATH")
