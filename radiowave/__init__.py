@@ -37,6 +37,15 @@ if TYPE_CHECKING:
     from radiowave.errors import RecipeError as RecipeError
     from radiowave.errors import ToolchainError as ToolchainError
     from radiowave.errors import UnsupportedTarget as UnsupportedTarget
+    from radiowave.hip import HipBuild as HipBuild
+    from radiowave.hip import HipJob as HipJob
+    from radiowave.hip import HipRecord as HipRecord
+    from radiowave.hip import compile_hip as compile_hip
+    from radiowave.hip import compile_hip_file as compile_hip_file
+    from radiowave.hip_compilers import HipCompiler as HipCompiler
+    from radiowave.hip_compilers import find_hip_compilers as find_hip_compilers
+    from radiowave.ir import IrBuild as IrBuild
+    from radiowave.ir import compile_ir_file as compile_ir_file
     from radiowave.linker import link as link
     from radiowave.manifest import Manifest as Manifest
     from radiowave.manifest import make_manifest as make_manifest
@@ -65,10 +74,15 @@ _HOME = {
     "Descriptor": "descriptor",
     "Difference": "difference",
     "Disassembler": "disassemble",
+    "HipBuild": "hip",
+    "HipCompiler": "hip_compilers",
+    "HipJob": "hip",
+    "HipRecord": "hip",
     "Instruction": "disassemble",
     "InstructionCheck": "refused",
-    "KernelFacts": "code_object",
+    "IrBuild": "ir",
     "KernelCertificate": "certificate",
+    "KernelFacts": "code_object",
     "LinkError": "errors",
     "Manifest": "manifest",
     "ManifestError": "errors",
@@ -87,8 +101,12 @@ _HOME = {
     "certify": "certifier",
     "compare": "difference",
     "compile_file": "compile",
+    "compile_hip": "hip",
+    "compile_hip_file": "hip",
     "compile_ir": "compile",
+    "compile_ir_file": "ir",
     "compile_many": "compile",
+    "find_hip_compilers": "hip_compilers",
     "find_tools": "toolchain",
     "link": "linker",
     "make_manifest": "manifest",

@@ -13,11 +13,11 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from radiowave.code_object import CodeObject
-from radiowave.compile import compile_file
 from radiowave.disassemble import Disassembler
 from radiowave.errors import ToolchainError
 from radiowave.hip import HEADER, PROFILES, HipJob, compile_hip_file
 from radiowave.inspection import as_json
+from radiowave.ir import compile_ir_file
 from radiowave.manifest import FileId, make_manifest
 
 OK = 0
@@ -28,9 +28,9 @@ _DEFINE = re.compile(r'^\s*define\b([^@\n]*)@("[^"]*"|[-\w$.]+)', re.MULTILINE)
 #: Options that LLVM IR has no use for, by their names in the namespace, with what they are when not given.
 _OF_HIP: dict[str, Any] = {
     "toolchain": None,
-    "profile": "default",
     "define": [],
     "arg": [],
+    "include": [],
     "fast_math": False,
     "fp_contract": "on",
 }
@@ -47,10 +47,11 @@ def add_commands(commands: Any, add: Any, make: str) -> None:
     build.add_argument("--code-object-version", type=int, choices=(4, 5, 6), help=version)
     build.add_argument("-o", "--output", type=Path, required=True, help="the file to write; its folder exists")
     build.add_argument("--no-manifest", action="store_true", help="write no OUTPUT with .radiowave.json beside it")
+    build.add_argument("--profile", choices=PROFILES, default="default", help="the scheduler's (default: default)")
     hip = build.add_argument_group("for HIP")
     hip.add_argument("--toolchain", help="the compiler (`radiowave tools` lists them; default: the best)")
-    hip.add_argument("--profile", choices=PROFILES, default="default", help="the scheduler's (default: default)")
     hip.add_argument("--define", action="append", default=[], metavar="NAME[=VALUE]", help="a macro; may be repeated")
+    hip.add_argument("--include", action="append", default=[], metavar="FOLDER", help="to look into; may be repeated")
     hip.add_argument("--arg", action="append", default=[], help="a word for the compiler; may be repeated")
     hip.add_argument("--fast-math", action="store_true", help="let float results differ (default: off)")
     contract = "which products and sums become one instruction (default: on, within an expression)"
@@ -70,7 +71,7 @@ def _compile(arguments: argparse.Namespace) -> int:
     if not folder.is_dir():
         raise NotADirectoryError(f"{arguments.output}: the folder {folder} does not exist; make it first")
     is_hip = arguments.source.suffix in HIP_SUFFIXES
-    linked, record = _of_hip(arguments) if is_hip else (_of_ir(arguments), None)
+    linked, record = (_of_hip if is_hip else _of_ir)(arguments)
     code_object = CodeObject.parse(linked)
     if not code_object.kernels:
         raise _without_kernels(arguments.source, is_hip=is_hip)
@@ -87,7 +88,7 @@ def _compile(arguments: argparse.Namespace) -> int:
     return OK
 
 
-def _of_ir(arguments: argparse.Namespace) -> bytes:
+def _of_ir(arguments: argparse.Namespace) -> tuple[bytes, dict[str, Any]]:
     given = [f"--{name.replace('_', '-')}" for name, default in _OF_HIP.items() if getattr(arguments, name) != default]
     if given:
         raise ToolchainError(
@@ -97,12 +98,14 @@ def _of_ir(arguments: argparse.Namespace) -> bytes:
             allowed=f"for HIP only, which ends in {', '.join(HIP_SUFFIXES)}",
             do="leave it out: LLVM IR says these things itself",
         )
-    return compile_file(
+    build = compile_ir_file(
         arguments.source,
         target=arguments.target,
         wave=arguments.wave,
         code_object_version=arguments.code_object_version,
+        profile=arguments.profile,
     )
+    return build.data, build.record
 
 
 def _of_hip(arguments: argparse.Namespace) -> tuple[bytes, dict[str, Any]]:
@@ -112,6 +115,7 @@ def _of_hip(arguments: argparse.Namespace) -> tuple[bytes, dict[str, Any]]:
         arguments.profile,
         {name: value for name, _, value in (define.partition("=") for define in arguments.define)},
         tuple(arguments.arg),
+        tuple(arguments.include),
         fast_math=arguments.fast_math,
         fp_contract=arguments.fp_contract,
         code_object_version=arguments.code_object_version or 5,
@@ -120,7 +124,7 @@ def _of_hip(arguments: argparse.Namespace) -> tuple[bytes, dict[str, Any]]:
     return build.data, build.record.as_json()
 
 
-def _manifest(arguments: argparse.Namespace, linked: bytes, record: dict[str, Any] | None) -> Path | None:
+def _manifest(arguments: argparse.Namespace, linked: bytes, record: dict[str, Any]) -> Path | None:
     """Written beside the object; without a disassembler there is nothing to certify with, and a line says so."""
     source, output = arguments.source.read_bytes(), arguments.output
     relative = PurePath(os.path.relpath(arguments.source, output.parent)).as_posix()

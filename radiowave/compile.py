@@ -38,7 +38,8 @@ class CompileJob:
     """One compilation: LLVM IR text for one target and wave size.
 
     `wave` is 32 or 64 lanes. `code_object_version` None means what the source's module flag says, and 5 where it says
-    nothing. `label` is how messages call the source.
+    nothing. `label` is how messages call the source. `llvm_options` hold for the whole process of a batch, so all jobs
+    of a batch have the same; LLVM does not complain about one that it does not know.
     """
 
     text: str
@@ -46,6 +47,7 @@ class CompileJob:
     wave: int = 32
     code_object_version: int | None = None
     label: str = "LLVM IR text"
+    llvm_options: tuple[str, ...] = ()
 
     def check(self) -> None:
         """Refuse names that must not reach LLVM: raises UnsupportedTarget."""
@@ -108,6 +110,8 @@ def _relocatables(jobs: Sequence[CompileJob]) -> Generator[bytes]:
         job.check()
     if not jobs:
         return
+    if len({job.llvm_options for job in jobs}) > 1:
+        raise ValueError("the jobs of a batch have different llvm_options")
     with _compiler(jobs) as compiler:
         for job in jobs:
             yield compiler.next_object(job)
@@ -122,7 +126,7 @@ def _compiler(jobs: Sequence[CompileJob]) -> Iterator[_Compiler]:
             requests.write(pack_message(request))
         requests.seek(0)
         with subprocess.Popen(
-            command("radiowave.llvm_child"),
+            command("radiowave.llvm_child", *_llvm_options(jobs[0])),
             stdin=requests,
             stdout=subprocess.PIPE,
             stderr=printed,
@@ -213,7 +217,11 @@ def _repeat(job: CompileJob) -> str:
     arguments = [_source_path(job), "--target", job.target, "--wave", str(job.wave)]
     if job.code_object_version is not None:
         arguments += ["--code-object-version", str(job.code_object_version)]
-    return shlex.join(command("radiowave.llvm_child", *arguments))
+    return shlex.join(command("radiowave.llvm_child", *arguments, *_llvm_options(job)))
+
+
+def _llvm_options(job: CompileJob) -> list[str]:
+    return [f"--llvm-option={option}" for option in job.llvm_options]
 
 
 def _source_path(job: CompileJob) -> str:

@@ -2,7 +2,8 @@
 """Compile HIP sources into linked AMDGPU code objects, with a record of what was done that names no machine.
 
 The compiler runs in processes of its own, in an empty folder with fixed names, so that the same inputs give the same
-bytes wherever they lie; it may die without harm. `radiowave/include/radiowave/hip.h` is included before the source.
+bytes wherever they lie, on every day; it may die without harm. `radiowave/include/radiowave/hip.h` is included before
+the source.
 Which compilers there are is `hip_compilers.py`'s; what is in the result, `code_object.py`'s.
 
 Source of the scheduler's flags: LLVM 22 `GCNSchedStrategy.cpp`, `AMDGPUIGroupLP.cpp`; of the code object versions: LLVM
@@ -15,21 +16,24 @@ import hashlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 from radiowave.child import how_it_ended
 from radiowave.code_object import CodeObject
 from radiowave.errors import ToolchainError
+from radiowave.hip_arguments import check_arguments
 from radiowave.hip_compilers import HipCompiler, hip_compiler
 from radiowave.targets import check_code_object_version, check_target, check_wave
 
 SECONDS: Final = 300.0
 HEADER: Final = Path(__file__).parent / "include" / "radiowave" / "hip.h"
+WITHOUT_HIP: Final = Path(__file__).parent / "include" / "without_hip" / "hip" / "hip_runtime.h"
 
 Profile = Literal["default", "max_ilp", "iterative_ilp", "memory_clause", "pipeline_ilp"]
 FpContract = Literal["off", "on", "fast", "fast-honor-pragmas"]
@@ -46,16 +50,20 @@ PROFILES: Final[dict[Profile, tuple[str, ...]]] = {
     ),
 }
 # clang's driver ignores -MD for one device; the compiler behind it writes what was included all the same.
-_DEPENDENCIES: Final = ("-dependency-file", "kernel.d", "-MT", "kernel")
+_DEPENDENCIES: Final = ("-dependency-file", "kernel.d", "-sys-header-deps", "-MT", "kernel")
 # What LLVM says to an option, or a value of one, that it does not have.
 _LACKS: Final = re.compile(r"Unknown command line argument|Cannot find option named|[Uu]nknown argument")
+# clang ends by itself after the process that it compiles in has died; zig's clang prints the second of these alone.
+_CRASHED: Final = re.compile(r"PLEASE submit a bug report|frontend command failed")
 _MOST_LINES: Final = 30
+_PREFIX_MAP: Final = "-ffile-prefix-map="
+_PASSED: Final = ("PATH", "HOME", "LD_LIBRARY_PATH", "ROCM_PATH", "HIP_PATH")
 
 
 @dataclass(frozen=True)
 class HipJob:
     """How to compile. `target` is a GPU such as "gfx1201", `wave` 32 or 64 lanes; `defines` by name, `arguments` go to
-    the compiler behind everything else, `include` are folders.
+    the compiler behind everything else, `include` are folders. Arguments that contradict the rest are refused.
 
     Fast math is off unless asked for. `fp_contract` says which products and sums may become one instruction: "on"
     within an expression, "fast-honor-pragmas" as hipcc does by itself, across them.
@@ -82,11 +90,15 @@ class HipJob:
         ):
             if value not in allowed:
                 raise _lacking(where, f"{name}={value!r}", ", ".join(allowed))
+        check_arguments(self.arguments, self.defines or {}, where)
 
 
 @dataclass(frozen=True)
 class HipRecord:
-    """What was done: tools, commands without paths, hashes (hex) of the source, the header and everything included."""
+    """What was done: tools, commands without paths, hashes (hex) of the source, the header and everything included.
+
+    `dependencies` are names below the folder that they were found in, of the system's headers the file name alone.
+    """
 
     compiler: dict[str, Any]
     commands: tuple[tuple[str, ...], ...]
@@ -97,7 +109,8 @@ class HipRecord:
 
     def as_json(self) -> dict[str, Any]:
         """Ready for `json.dumps`."""
-        return {**asdict(self), "commands": [list(c) for c in self.commands], "dependencies": dict(self.dependencies)}
+        included = [{"name": name, "sha256": sha256} for name, sha256 in self.dependencies]
+        return {**asdict(self), "commands": [list(c) for c in self.commands], "dependencies": included}
 
 
 @dataclass(frozen=True)
@@ -117,16 +130,18 @@ def compile_hip(source: str, job: HipJob, *, toolchain: str | None = None, label
     CodeObjectError when what it wrote is no code object.
     """
     job.check(label)
+    job = replace(job, include=tuple(str(Path(folder).resolve()) for folder in job.include))
     compiler = hip_compiler(toolchain)
     with tempfile.TemporaryDirectory(prefix="radiowave-") as name:
         folder = Path(name)
-        (folder / "radiowave").mkdir()
-        shutil.copyfile(HEADER, folder / "radiowave" / "hip.h")
+        for header in (HEADER, *([] if compiler.has_hip else [WITHOUT_HIP])):
+            (folder / header.parent.name).mkdir()
+            shutil.copyfile(header, folder / header.parent.name / header.name)
         (folder / "source.hip").write_text(source, encoding="utf-8")
         commands = list(_commands(job, compiler))
         for command in commands:
             _run(command, folder, job, compiler, label)
-        data = CodeObject.read((folder / "kernel.co").read_bytes(), job.target).data
+        found = CodeObject.read((folder / "kernel.co").read_bytes(), job.target)
         dependencies = _dependencies(folder, job)
     record = HipRecord(
         compiler.identity(),
@@ -134,18 +149,19 @@ def compile_hip(source: str, job: HipJob, *, toolchain: str | None = None, label
         hashlib.sha256(source.encode()).hexdigest(),
         hashlib.sha256(HEADER.read_bytes()).hexdigest(),
         dependencies,
-        hashlib.sha256(data).hexdigest(),
+        found.sha256,
     )
-    return HipBuild(data, record)
+    return HipBuild(found.data, record)
 
 
 def compile_hip_file(path: str | Path, job: HipJob, *, toolchain: str | None = None) -> HipBuild:
     """The same for a file; its folder is looked into for what it includes.
 
-    Raises what `compile_hip` raises, OSError when the file cannot be read, UnicodeDecodeError when it is no UTF-8.
+    Raises UnsupportedTarget, ToolchainError and CodeObjectError as `compile_hip` does, OSError when the file cannot be
+    read, UnicodeDecodeError when it is no UTF-8.
     """
     path = Path(path)
-    inner = HipJob(**{**vars(job), "include": (*job.include, str(path.resolve().parent))})
+    inner = replace(job, include=(*job.include, str(path.parent)))
     return compile_hip(path.read_text(encoding="utf-8"), inner, toolchain=toolchain, label=str(path))
 
 
@@ -174,57 +190,79 @@ def _flags(job: HipJob, compiler: HipCompiler) -> tuple[str, ...]:
         "-fno-rtti",
         "-fuse-cuid=none",  # a symbol named by a hash of paths
         f"-mcode-object-version={job.code_object_version}",
-        *(() if compiler.has_rocm else ("-nogpuinc", "-nogpulib")),
+        *(("-DRADIOWAVE_HIP_HEADERS=1",) if compiler.has_hip else ("-nogpuinc", "-nogpulib")),
         "-I.",
         "-include",
         "radiowave/hip.h",
         "-DRADIOWAVE_ACTIVE=1",
+        f"-DRADIOWAVE_CODE_OBJECT_VERSION={job.code_object_version}",
         *(part for flag in PROFILES[job.profile] for part in ("-mllvm", flag)),
         *(f"-D{name}={value}" if value else f"-D{name}" for name, value in (job.defines or {}).items()),
         *(f"-I{folder}" for folder in job.include),
+        *(f"{_PREFIX_MAP}{folder}=." for folder in job.include),  # for __FILE__
         *(part for word in _DEPENDENCIES for part in ("-Xclang", word)),
         *job.arguments,
     )
 
 
 def _run(command: Sequence[str], folder: Path, job: HipJob, compiler: HipCompiler, label: str) -> None:
-    kept = {name: os.environ[name] for name in ("PATH", "HOME", "ROCM_PATH", "HIP_PATH") if name in os.environ}
     where = f"compiling {label} for {job.target} wave{job.wave} with {compiler.name}"
-    try:
-        done = subprocess.run(
-            command, cwd=folder, env={**kept, "LC_ALL": "C"}, capture_output=True, timeout=SECONDS, check=False
-        )
-    except subprocess.TimeoutExpired as error:
-        raise ToolchainError(
-            "RW0105",
-            where=where,
-            seen=f"no end after {SECONDS:g} s",
-            allowed=f"{SECONDS:g} s",
-            do="make the source smaller; the compiler was stopped",
-        ) from error
-    except OSError as error:
-        raise _lacking(where, str(error), "a compiler that can be started") from error
-    if done.returncode == 0:
+    returncode, printed = _ended(command, folder, where)
+    if returncode == 0:
         return
-    printed = done.stderr.decode(errors="replace").replace("source.hip", label).strip()
+    printed = printed.replace("source.hip", label).strip()
     shown = "\n".join(printed.splitlines()[:_MOST_LINES])
     if _LACKS.search(printed):
         raise _lacking(where, shown, f"a compiler that knows profile {job.profile!r} and {list(job.arguments)}")
-    if done.returncode < 0 or "PLEASE submit a bug report" in printed:
+    if returncode < 0 or _CRASHED.search(printed):
         raise ToolchainError(
             "RW0101",
             where=where,
-            seen=f"{how_it_ended(done.returncode)}: {shown}",
+            seen=f"{how_it_ended(returncode)}: {shown}",
             allowed="a source that the compiler survives",
             do="change what the message names, or choose another compiler with --toolchain",
         )
     raise ToolchainError(
         "RW0110",
         where=where,
-        seen=shown or how_it_ended(done.returncode),
+        seen=shown or how_it_ended(returncode),
         allowed="HIP that this compiler takes for the target",
         do="change what the message names",
     )
+
+
+def _ended(command: Sequence[str], folder: Path, where: str) -> tuple[int, str]:
+    """How a command ended and what it printed. It gets few variables, and one date for all days (`__DATE__`); it is
+    stopped, with all that it started, when it takes too long."""
+    kept = {name: os.environ[name] for name in _PASSED if name in os.environ}
+    environment = {**kept, "LC_ALL": "C", "TMPDIR": str(folder), "SOURCE_DATE_EPOCH": "0"}
+    try:
+        process = subprocess.Popen(
+            command,
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise _lacking(where, str(error), "a compiler that can be started") from error
+    with process:
+        try:
+            printed = process.communicate(timeout=SECONDS)[1]
+        except BaseException as error:
+            os.killpg(process.pid, signal.SIGKILL)
+            if not isinstance(error, subprocess.TimeoutExpired):
+                raise
+            raise ToolchainError(
+                "RW0105",
+                where=where,
+                seen=f"no end after {SECONDS:g} s",
+                allowed=f"{SECONDS:g} s",
+                do="make the source smaller; the compiler was stopped",
+            ) from error
+    return process.returncode, printed.decode(errors="replace")
 
 
 def _lacking(where: str, seen: str, allowed: str) -> ToolchainError:
@@ -234,21 +272,24 @@ def _lacking(where: str, seen: str, allowed: str) -> ToolchainError:
 
 
 def _dependencies(folder: Path, job: HipJob) -> tuple[tuple[str, str], ...]:
-    """What else was included, by the name below the folder that it was found in, with its hash; no system headers."""
+    """What else was included, with its hash; `radiowave/hip.h` has a place of its own in the record."""
     if not (folder / "kernel.d").is_file():
         return ()
     text = (folder / "kernel.d").read_text(errors="replace").partition(":")[2].replace("\\\n", " ")
-    found = {}
-    for name in re.findall(r"(?:\\ |\S)+", text):
-        path = Path(name.replace("\\ ", " "))
-        for root in job.include:
-            if path.is_absolute() and path.is_relative_to(root):
-                found[path.relative_to(root).as_posix()] = hashlib.sha256(path.read_bytes()).hexdigest()
-    return tuple(sorted(found.items()))
+    names = (Path(name.replace("\\ ", " ")) for name in re.findall(r"(?:\\ |\S)+", text))
+    found = {(_shown(path, job), hashlib.sha256(path.read_bytes()).hexdigest()) for path in names if path.is_absolute()}
+    return tuple(sorted(found))
+
+
+def _shown(path: Path, job: HipJob) -> str:
+    for root in job.include:
+        if path.is_relative_to(root):
+            return path.relative_to(root).as_posix()
+    return path.name
 
 
 def _without_paths(command: Sequence[str], compiler: HipCompiler) -> tuple[str, ...]:
     """Programs by name, folders of the user left out."""
     programs = {*compiler.compiler, *compiler.linker}
-    kept = (part for part in command if not part.startswith(f"-I{os.sep}"))
+    kept = (part for part in command if not part.startswith((f"-I{os.sep}", _PREFIX_MAP)))
     return tuple(Path(part).name if part in programs else part for part in kept)

@@ -13,7 +13,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -25,16 +25,18 @@ from radiowave.find_llvm import SYSTEM_VERSIONS
 
 SECONDS: Final = 30.0
 LEAST_ROCM: Final = (7, 14)
+# The libraries that hold a compiler's code, as ldd prints them.
+_LIBRARY: Final = re.compile(r"^\s*lib(?:LLVM|clang)\S* => (\S+)", re.MULTILINE)
 CLANG_VARIABLE, HIPCC_VARIABLE = "RADIOWAVE_CLANG", "HIPCC"
 
 
 @dataclass(frozen=True)
 class HipCompiler:
     """One compiler. `compiler` and `linker` are commands, empty where there is none; `sha256` (hex) is that of the
-    compiler's file.
+    compiler's file, `paths` are all files that decide what it writes: its libraries and its linker too.
 
     `why_not` says why it is not taken by itself, "" where nothing speaks against it; one that has a compiler can still
-    be asked for by name. `has_rocm`: HIP's own headers and device libraries belong to it.
+    be asked for by name. `has_hip`: HIP's own headers and device libraries are installed with it.
     """
 
     name: str
@@ -44,11 +46,17 @@ class HipCompiler:
     version: str
     sha256: str
     why_not: str
-    has_rocm: bool = False
+    has_hip: bool = False
+    paths: tuple[str, ...] = ()
 
     def identity(self) -> dict[str, Any]:
-        """Name, version and hash, ready for `json.dumps`: nothing that differs between machines with the same tool."""
-        return {"name": self.name, "version": self.version, "sha256": self.sha256}
+        """Name, version and hashes, ready for `json.dumps`: nothing that differs between machines with the same tool.
+
+        Reads its libraries whole: up to half a second at first.
+        """
+        files = sorted({(Path(path).name, file_sha256(path)) for path in self.paths})
+        rows = [{"name": name, "sha256": sha256} for name, sha256 in files]
+        return {"name": self.name, "version": self.version, "sha256": self.sha256, "files": rows}
 
 
 def find_hip_compilers() -> list[HipCompiler]:
@@ -77,25 +85,27 @@ def _of_rocm() -> Iterator[HipCompiler]:
     chosen = os.environ.get(HIPCC_VARIABLE)
     clangs = [*rocm.places("lib/llvm/bin/amdclang"), *rocm.places("bin/amdclang"), *rocm.places("llvm/bin/clang")]
     linkers = [*rocm.places("lib/llvm/bin/ld.lld"), *rocm.places("llvm/bin/ld.lld")]
-    yield _clang("amdclang", clangs, linkers, _old_rocm, has_rocm=True)
+    yield _clang("amdclang", clangs, linkers, _old_rocm)
     paths = [chosen] if chosen else [*rocm.places("bin/hipcc"), "hipcc"]
     path = _first(paths)
     if path is None:
         yield _missing("hipcc", "hipcc", paths)
         return
     version = _printed((path, "--version"))
-    why_not = "it does not run" if not version else _old_rocm(path)
+    why_not = "it does not run" if not version else _old_rocm(path, version)
     compiler = (path,) if version else ()
-    yield HipCompiler("hipcc", "hipcc", compiler, (), _line(version), _sha256(path), why_not, has_rocm=True)
+    yield HipCompiler(
+        "hipcc", "hipcc", compiler, (), _line(version), file_sha256(path), why_not, _has_hip(path), _behind_hipcc(path)
+    )
 
 
 def _of_the_system() -> Iterator[HipCompiler]:
     chosen = os.environ.get(CLANG_VARIABLE)
     if chosen:
-        yield _clang("clang", [chosen], _linkers(""), lambda _path: "")
+        yield _clang("clang", [chosen], _linkers(""), lambda _path, _version: "")
         return
     for version in SYSTEM_VERSIONS:
-        yield _clang(f"clang-{version}", [f"clang-{version}"], _linkers(str(version)), lambda _path: "")
+        yield _clang(f"clang-{version}", [f"clang-{version}"], _linkers(str(version)), lambda _path, _version: "")
 
 
 def _linkers(version: str) -> list[str]:
@@ -104,20 +114,22 @@ def _linkers(version: str) -> list[str]:
     return [*([f"ld.lld-{version}"] if version else []), "ld.lld", *others]
 
 
-def _clang(name: str, paths: list[str], linkers: list[str], old: Any, *, has_rocm: bool = False) -> HipCompiler:
+def _clang(name: str, paths: list[str], linkers: list[str], old: Callable[[str, str], str]) -> HipCompiler:
     path, linker = _first(paths), _first(linkers)
     if path is None:
         return _missing(name, "clang", paths)
     version, why_not = _printed((path, "--version")), ""
     if not version:
-        return HipCompiler(name, "clang", (), (), "", _sha256(path), "it does not run", has_rocm)
+        return HipCompiler(name, "clang", (), (), "", file_sha256(path), "it does not run")
     if "amdgcn" not in _printed((path, "-print-targets")):
         why_not = "built without the AMDGPU target"
     elif linker is None:
         why_not = f"no linker beside it: {', '.join(linkers[:2])}"
     compiler = () if why_not else (path,)
     lld = (linker,) if linker else ()
-    return HipCompiler(name, "clang", compiler, lld, _line(version), _sha256(path), why_not or old(path), has_rocm)
+    why_not = why_not or old(path, version)
+    has_hip, files = old is _old_rocm and _has_hip(path), _files(path, *lld)
+    return HipCompiler(name, "clang", compiler, lld, _line(version), file_sha256(path), why_not, has_hip, files)
 
 
 def _zig() -> HipCompiler:
@@ -130,19 +142,55 @@ def _zig() -> HipCompiler:
     has_target = "amdgcn" in _printed((path, "clang", "-print-targets"))
     why_not = "" if version and has_target else "its clang does not run, or has no AMDGPU target"
     compiler = () if why_not else (path, "clang")
-    return HipCompiler("zig", "clang", compiler, (path, "ld.lld"), _line(version), _sha256(path), why_not)
+    linker, sha256 = (path, "ld.lld"), file_sha256(path)
+    return HipCompiler("zig", "clang", compiler, linker, _line(version), sha256, why_not, paths=(path,))
 
 
-def _old_rocm(path: str) -> str:
+def _old_rocm(path: str, printed: str) -> str:
     """What speaks against the ROCm that a file belongs to; a version that nobody states speaks against nothing."""
+    version = _stated(path, printed)
+    numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
+    return f"of ROCm {version}, older than {'.'.join(map(str, LEAST_ROCM))}" if numbers and numbers < LEAST_ROCM else ""
+
+
+def _stated(path: str, printed: str) -> str:
+    """The version in ROCm's file for it, else in what the compiler prints: Debian's hipcc has no such file."""
     for folder in Path(path).resolve().parents:
         stated = folder / ".info" / "version"
         if stated.is_file():
-            version = stated.read_text().strip()
-            numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
-            least = ".".join(map(str, LEAST_ROCM))
-            return f"of ROCm {version}, older than {least}" if numbers and numbers < LEAST_ROCM else ""
-    return ""
+            return stated.read_text().strip()
+    found = re.search(r"HIP version: (\d+\.\d+\S*)|\broc-(\d+\.\d+[.\d]*)", printed)
+    return found[1] or found[2] if found else ""
+
+
+def _has_hip(path: str) -> bool:
+    folders = Path(path).resolve().parents
+    return any((folder / "include" / "hip" / "hip_runtime.h").is_file() for folder in folders)
+
+
+def _behind_hipcc(path: str) -> tuple[str, ...]:
+    """hipcc is a few lines; what compiles and links lies in LLVM's folder of the same installation."""
+    behind = [
+        str(folder / "lib" / "llvm" / "bin" / name)
+        for folder in Path(path).resolve().parents
+        for name in ("clang", "lld")
+    ]
+    return _files(path, *(file for file in behind if os.path.isfile(file)))
+
+
+@lru_cache(maxsize=64)
+def _files(*programs: str) -> tuple[str, ...]:
+    """Programs and the libraries of LLVM that they load."""
+    found = []
+    for program in programs:
+        found.append(str(Path(program).resolve()))
+        try:
+            done = subprocess.run(["ldd", program], capture_output=True, timeout=SECONDS, check=False)
+        except (OSError, subprocess.SubprocessError):
+            continue
+        libraries = _LIBRARY.findall(done.stdout.decode(errors="replace"))
+        found += [str(Path(library).resolve()) for library in libraries]
+    return tuple(dict.fromkeys(found))
 
 
 def _missing(name: str, kind: Literal["clang", "hipcc"], paths: list[str]) -> HipCompiler:
@@ -167,6 +215,7 @@ def _line(text: str) -> str:
 
 
 @lru_cache(maxsize=64)
-def _sha256(path: str) -> str:
+def file_sha256(path: str) -> str:
+    """The hash (hex) of a program or library, read once in a process."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

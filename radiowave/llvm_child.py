@@ -139,7 +139,9 @@ def _compile_file(arguments: argparse.Namespace) -> int:
 
 def _versions() -> dict[str, str]:
     numbers = ".".join(str(number) for number in llvm.llvm_version_info)
-    return {"llvmlite": llvmlite.__version__, "llvm": numbers, "path": str(Path(llvmlite.__file__).parent)}
+    folder = Path(llvmlite.__file__).parent
+    library = next((folder / "binding").glob("*llvmlite.*"), folder / "__init__.py")
+    return {"llvmlite": llvmlite.__version__, "llvm": numbers, "path": str(folder), "library": str(library)}
 
 
 def main() -> int:
@@ -150,11 +152,14 @@ def main() -> int:
     parser.add_argument("--wave", type=int, choices=(32, 64), default=32)
     parser.add_argument("--code-object-version", type=int, choices=(4, 5, 6))
     parser.add_argument("-o", "--output", type=Path, help="where to write the relocatable object")
+    parser.add_argument("--llvm-option", action="append", default=[], help="as clang takes it after -mllvm")
     parser.add_argument("--versions", action="store_true", help="print the versions as JSON and end")
     arguments = parser.parse_args()
     if arguments.versions:
         print(json.dumps(_versions()))
         return 0
+    for option in arguments.llvm_option:
+        llvm.set_option("radiowave", option)
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     return _compile_file(arguments) if arguments.source else _serve()

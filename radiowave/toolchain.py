@@ -15,7 +15,7 @@ from radiowave.child import command, environment
 from radiowave.disassemble import Disassembler
 from radiowave.errors import ToolchainError
 from radiowave.find_llvm import places
-from radiowave.hip_compilers import HipCompiler, find_hip_compilers
+from radiowave.hip_compilers import HipCompiler, file_sha256, find_hip_compilers
 
 SECONDS = 30.0
 
@@ -24,7 +24,7 @@ SECONDS = 30.0
 class Tool:
     """One tool: what it is for, its path (None: not found), its version, every place looked at, and which had it.
 
-    `sha256` (hex) is that of a compiler's file, "" for the others.
+    `sha256` (hex) is that of a compiler's file or of llvmlite's library, "" for the others.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Tool:
 
 def find_tools() -> list[Tool]:
     """Every tool that Radiowave knows of. Takes about half a second; a missing tool is no error."""
-    return [_disassembler(), _llvmlite(), *map(_hip, find_hip_compilers())]
+    return [_disassembler(), llvmlite_tool(), *map(_hip, find_hip_compilers())]
 
 
 def _disassembler() -> Tool:
@@ -52,7 +52,8 @@ def _disassembler() -> Tool:
     return Tool("disassembler", purpose, found["library"], f"LLVM {found['version']}", looked, found["source"])
 
 
-def _llvmlite() -> Tool:
+def llvmlite_tool() -> Tool:
+    """What compiles LLVM IR; its version is asked for in a process of its own."""
     purpose = "compiles LLVM IR for the GPU"
     arguments, place = command("radiowave.llvm_child", "--versions"), "llvmlite in this Python"
     try:
@@ -61,7 +62,7 @@ def _llvmlite() -> Tool:
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         return Tool("llvmlite", purpose, None, str(error), (place,), None)
     version = f"llvmlite {found['llvmlite']}, LLVM {found['llvm']}"
-    return Tool("llvmlite", purpose, found["path"], version, (place,), place)
+    return Tool("llvmlite", purpose, found["path"], version, (place,), place, file_sha256(found["library"]))
 
 
 def _hip(found: HipCompiler) -> Tool:

@@ -59,6 +59,8 @@ NO_FACTS = (
     "radiowave.contracts",
     "radiowave.difference",
     "radiowave.errors",
+    "radiowave.hip_compilers",
+    "radiowave.ir",
     "radiowave.manifest",
     "radiowave.recipes",
     "radiowave.verification",

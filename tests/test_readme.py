@@ -45,6 +45,8 @@ def test_the_wheel_holds_the_packages_and_their_data(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     for part in ("redline/kernels/saxpy.ll", "radiowave/cli.py", "redline_fuzz/cli.py", "redline_bench/__init__.py"):
         assert part in names
+    for header in ("radiowave/hip.h", "without_hip/hip/hip_runtime.h"):
+        assert f"radiowave/include/{header}" in names
     assert len([name for name in names if name.startswith("redline/kernels/") and name.endswith(".ll")]) == 14
     assert [name for name in names if name.endswith(("LICENSE", "NOTICE"))]
     assert not [name for name in names if name.startswith(("tests/", "fuzz/", "bench/"))]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes one token's key and value, `width` floats each, into the caches at a position that memory holds; in place.
 // The position is uniform and was perhaps written by the launch before: a scalar load would need a fence of its own.
 extern "C" __global__ void kv_write(float *keys, float *values, const float *__restrict__ key,

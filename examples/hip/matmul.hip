@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // c = a b for square matrices of n by n, n a multiple of 16, row by row. Blocks of 16 by 16 threads, one tile each.
 extern "C" __global__ __launch_bounds__(256) void matmul(float *__restrict__ c, const float *__restrict__ a,
                                                          const float *__restrict__ b, unsigned n) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // out[row] = sum over blocks of 32 of scale[row, block] * (sum of q[row, i] * x[i]), q as signed bytes. One wave a row, which is the whole block.
 extern "C" __global__ void q8_dot(float *__restrict__ out, const signed char *__restrict__ q,
                                   const float *__restrict__ scale, const float *__restrict__ x, unsigned blocks) {

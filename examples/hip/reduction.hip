@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // sums[block] = sum of the block's 512 values; blocks of 256 threads. Lanes first, then waves through LDS.
 extern "C" __global__ __launch_bounds__(256) void reduction(float *__restrict__ sums, const float *__restrict__ x,
                                                             unsigned n) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Each row of x, `columns` long: y = x / sqrt(mean(x^2) + epsilon) * weight. One block of 256 threads a row.
 // The weights change between launches in training: they are read through the vector caches, so that a fence for vector
 // loads is enough for all that this kernel reads.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // y = a x + y.
 extern "C" __global__ void saxpy(float *__restrict__ y, const float *__restrict__ x, float a, unsigned n) {
   unsigned i = blockIdx.x * blockDim.x + threadIdx.x;

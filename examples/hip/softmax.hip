@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Each row of x, `columns` long, becomes exp(x - max) / sum in y. One block of 256 threads a row.
 template <class F> static __device__ __forceinline__ float over_block(float value, F combine, float *of_wave) {
   for (int mask = warpSize / 2; mask; mask /= 2) value = combine(value, __shfl_xor(value, mask));

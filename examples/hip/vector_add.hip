@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // c = a + b. Grid of any size.
 extern "C" __global__ void vector_add(float *__restrict__ c, const float *__restrict__ a, const float *__restrict__ b,
                                       unsigned n) {

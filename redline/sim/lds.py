@@ -72,14 +72,23 @@ def _operands(parsed: Parsed, count: int) -> tuple[Operand, ...]:
 
 
 def _reach(front: Front, fetch: Reader, offsets: tuple[int, ...], nbytes: int, access: str) -> list[Places]:
-    """For each offset, where the lanes that are on access `nbytes`. An address does not wrap at 32 bits."""
+    """For each offset, where the lanes that are on access `nbytes`.
+
+    The sum of address and offset wraps at 32 bits: LLVM gives a negative address an offset from GFX7 on
+    (`llvm/test/CodeGen/AMDGPU/ds-sub-offset.ll`).
+    """
     at = front.lanes_on(fetch(front)).astype(np.int64)
     limit = front.waves.lds_bytes
+    reached = [at + offset if offset else at for offset in offsets]
     if len(at) and int(at.max()) + max(offsets) + nbytes > limit:
-        raise MemoryFault(int(at.max()) + max(offsets), nbytes, access, f"the workgroup's LDS has {limit} bytes")
+        reached = [places & 0xFFFFFFFF for places in reached]
+        furthest = max(int(places.max()) for places in reached)
+        if furthest + nbytes > limit:
+            raise MemoryFault(furthest, nbytes, access, f"the workgroup's LDS has {limit} bytes")
     if limit < len(front.waves.lds) * 4:  # more than one workgroup is resident
-        at += front.lanes_on(front.lds_base)
-    return [at + offset if offset else at for offset in offsets]
+        base = front.lanes_on(front.lds_base)
+        reached = [places + base for places in reached]
+    return reached
 
 
 # Whole elements move fastest; the sixteen bytes of a complex number are only carried.

@@ -322,7 +322,7 @@ def test_tools(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.C
     assert "LLVM" in tools["disassembler"].version
     assert (tools["hipcc"].path, tools["hipcc"].version) == (str(program), "HIP version: 7.0")
     assert tools["hipcc"].sha256 == hashlib.sha256(program.read_bytes()).hexdigest()
-    assert tools["hipcc"].found == "usable, links with itself"
+    assert tools["hipcc"].found == "of ROCm 7.0, older than 7.14"
     assert tools["clang"].path is None
     assert tools["clang"].looked == (f"not found as {tmp_path / 'absent'}",)
     assert main(["tools"]) == 0

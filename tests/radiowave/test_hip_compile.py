@@ -225,9 +225,14 @@ def test_options_for_hip_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str
     source = tmp_path / "k.ll"
     source.write_text("define amdgpu_kernel void @k() { ret void }")
     arguments = ["compile", str(source), "--target", "gfx1201", "-o", str(tmp_path / "k.co")]
-    assert main([*arguments, "--fast-math", "--profile", "max_ilp"]) == 1
-    assert "--profile, --fast-math for LLVM IR" in capsys.readouterr().err
-    assert main(arguments) == 0
+    assert main([*arguments, "--fast-math", "--include", "x"]) == 1
+    assert "--include, --fast-math for LLVM IR" in capsys.readouterr().err
+    assert main([*arguments, "--profile", "max_ilp"]) == 0
+    build = Manifest.parse((tmp_path / "k.radiowave.json").read_bytes()).build
+    assert build is not None
+    assert build["compiler"]["name"] == "llvmlite"
+    assert len(build["compiler"]["sha256"]) == 64
+    assert build["commands"][0][-1] == "--llvm-option=-misched=gcn-max-ilp"
 
 
 def test_header_command(capsys: pytest.CaptureFixture[str]) -> None:

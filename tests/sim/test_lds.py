@@ -102,6 +102,17 @@ def test_workgroups_have_their_own_lds_and_its_bounds() -> None:
         machine.set_v(0, 0).run("ds_load_2addr_stride64_b32 v[2:3], v0 offset1:2")
 
 
+def test_address_and_offset_wrap_at_32_bits() -> None:
+    """As compilers rely on: 63 - i becomes -4 * i with an offset of 252. What is outside after that stays so."""
+    machine = _machine().set_v(0, -4 * LANES).run("ds_load_b32 v1, v0 offset:252")
+    assert machine.v(1).tolist() == (63 - LANES).tolist()
+    machine.run("ds_load_2addr_b32 v[2:3], v0 offset0:40 offset1:31")
+    assert (machine.v(2).tolist(), machine.v(3).tolist()) == ((40 - LANES).tolist(), (31 - LANES).tolist())
+    with pytest.raises(MemoryFault, match="512 bytes") as caught:
+        machine.run("ds_load_b32 v1, v0 offset:120")
+    assert caught.value.address == 0xFFFFFFFC
+
+
 def test_lanes_that_are_off_touch_nothing() -> None:
     machine = _machine().set_exec(0b10).set_v(0, [9999, 4, *([9999] * 30)]).set_v(1, 7)
     machine.run("ds_load_b32 v1, v0 offset:4", "ds_store_b32 v0, v1", "ds_add_u32 v0, v1")

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // What HIP kernels need, for compilers without HIP's own headers and device libraries. Radiowave includes it before
-// every HIP source. Where HIP's headers are installed they are taken, and only `namespace radiowave` is added.
+// every HIP source. With RADIOWAVE_HIP_HEADERS (the compiler comes with HIP's own) those are taken, and only `namespace
+// radiowave` is added. RADIOWAVE_CODE_OBJECT_VERSION (4, 5 or 6; 5 unless given) says where sizes are found.
 //
 // Sources: HIP programming guide (names and meanings), clang's AMDGPU builtins, LLVM AMDGPUUsage "Code Object V5 Kernel
 // Argument Metadata Map" (implicit arguments) and "Memory Model"; AMD RDNA1 to RDNA4 ISA, "Buffer Resource Descriptor".
 #ifndef RADIOWAVE_HIP_H
 #define RADIOWAVE_HIP_H
 
-#if __has_include(<hip/hip_runtime.h>)
+// Not __has_include: headers of the system need device libraries that this compiler may not have.
+#ifdef RADIOWAVE_HIP_HEADERS
 #include <hip/hip_runtime.h>
 #else
 
@@ -29,6 +31,15 @@ using size_t = decltype(sizeof 0);
 struct dim3 {
   unsigned x, y, z;
 };
+using int2 = int __attribute__((ext_vector_type(2)));
+using int4 = int __attribute__((ext_vector_type(4)));
+using uint2 = unsigned __attribute__((ext_vector_type(2)));
+using uint4 = unsigned __attribute__((ext_vector_type(4)));
+using float2 = float __attribute__((ext_vector_type(2)));
+using float4 = float __attribute__((ext_vector_type(4)));
+RADIOWAVE_INLINE float2 make_float2(float x, float y) { return float2{x, y}; }
+RADIOWAVE_INLINE float4 make_float4(float x, float y, float z, float w) { return float4{x, y, z, w}; }
+RADIOWAVE_INLINE int4 make_int4(int x, int y, int z, int w) { return int4{x, y, z, w}; }
 
 namespace radiowave {
 struct ThreadIdx {
@@ -43,12 +54,22 @@ struct BlockDim {
   unsigned x = __builtin_amdgcn_workgroup_size_x(), y = __builtin_amdgcn_workgroup_size_y(),
            z = __builtin_amdgcn_workgroup_size_z();
 };
+#if defined(RADIOWAVE_CODE_OBJECT_VERSION) && RADIOWAVE_CODE_OBJECT_VERSION < 5
+// No counts among the implicit arguments; the dispatch packet has the grid in work-items.
+struct GridDim {
+  BlockDim block;
+  unsigned x = (__builtin_amdgcn_grid_size_x() + block.x - 1) / block.x,
+           y = (__builtin_amdgcn_grid_size_y() + block.y - 1) / block.y,
+           z = (__builtin_amdgcn_grid_size_z() + block.z - 1) / block.z;
+};
+#else
 // hidden_block_count_x, _y and _z are the first twelve bytes of the implicit arguments.
 struct GridDim {
   const __attribute__((address_space(4))) unsigned *counts =
       (const __attribute__((address_space(4))) unsigned *)__builtin_amdgcn_implicitarg_ptr();
   unsigned x = counts[0], y = counts[1], z = counts[2];
 };
+#endif
 }  // namespace radiowave
 #define threadIdx (radiowave::ThreadIdx{})
 #define blockIdx (radiowave::BlockIdx{})
@@ -102,10 +123,13 @@ template <class T> RADIOWAVE_INLINE T radiowave_from_lane(T value, unsigned from
 #if defined(__GFX12__)
   found = __builtin_amdgcn_ds_bpermute(from << 2, word);
 #else
-  found = __builtin_amdgcn_ds_bpermute((from & 31) << 2, word);
+  unsigned at = (from & 31) << 2;
+  // LLVM 22 makes v_readlane of a ds_bpermute whose address is the same for all lanes, which is not so for two halves.
+  if (warpSize == 64) asm("" : "+v"(at));
+  found = __builtin_amdgcn_ds_bpermute(at, word);
   if (warpSize == 64) {
 #if defined(__GFX11__)
-    int other = __builtin_amdgcn_ds_bpermute((from & 31) << 2, __builtin_amdgcn_permlane64(word));
+    int other = __builtin_amdgcn_ds_bpermute(at, __builtin_amdgcn_permlane64(word));
     found = (from ^ __lane_id()) & 32 ? other : found;
 #else
     for (unsigned lane = 0; lane < 64; lane++) {
@@ -117,16 +141,21 @@ template <class T> RADIOWAVE_INLINE T radiowave_from_lane(T value, unsigned from
 #endif
   return __builtin_bit_cast(T, found);
 }
-template <class T> RADIOWAVE_INLINE T __shfl(T value, int lane) { return radiowave_from_lane(value, lane); }
-template <class T> RADIOWAVE_INLINE T __shfl_xor(T value, int mask) {
-  return radiowave_from_lane(value, __lane_id() ^ mask);
+// Lanes exchange within groups of `width`, a power of two; one whose partner lies outside keeps its own value.
+template <class T> RADIOWAVE_INLINE T __shfl(T value, int lane, int width = warpSize) {
+  return radiowave_from_lane(value, (lane & (width - 1)) | (__lane_id() & -width));
 }
-template <class T> RADIOWAVE_INLINE T __shfl_down(T value, unsigned delta) {
-  unsigned from = __lane_id() + delta;
-  return radiowave_from_lane(value, from < warpSize ? from : __lane_id());
+template <class T> RADIOWAVE_INLINE T __shfl_xor(T value, int mask, int width = warpSize) {
+  int self = __lane_id(), from = self ^ mask;
+  return radiowave_from_lane(value, (from & -width) > (self & -width) ? self : from);
 }
-template <class T> RADIOWAVE_INLINE T __shfl_up(T value, unsigned delta) {
-  return radiowave_from_lane(value, __lane_id() < delta ? __lane_id() : __lane_id() - delta);
+template <class T> RADIOWAVE_INLINE T __shfl_down(T value, unsigned delta, int width = warpSize) {
+  int self = __lane_id(), from = self + (int)delta;
+  return radiowave_from_lane(value, (self & (width - 1)) + (int)delta >= width ? self : from);
+}
+template <class T> RADIOWAVE_INLINE T __shfl_up(T value, unsigned delta, int width = warpSize) {
+  int self = __lane_id(), from = self - (int)delta;
+  return radiowave_from_lane(value, from < (self & -width) ? self : from);
 }
 #endif  // without HIP's headers
 
@@ -137,16 +166,16 @@ using u32x4 = unsigned __attribute__((ext_vector_type(4)));
 
 // A load that goes through the vector caches whatever the compiler knows about its address: a relaxed atomic of
 // wavefront scope is a plain vector load in hardware. T has one, two, four or eight bytes.
-template <class T> static __device__ inline __attribute__((always_inline)) T vmem_load(const T *from) {
+template <class T> static __attribute__((device)) inline __attribute__((always_inline)) T vmem_load(const T *from) {
   return __hip_atomic_load(from, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WAVEFRONT);
 }
 
 // The same value, of which the compiler knows nothing any more: in a vector register, or in a scalar one.
-template <class T> static __device__ inline __attribute__((always_inline)) T opaque(T value) {
+template <class T> static __attribute__((device)) inline __attribute__((always_inline)) T opaque(T value) {
   asm volatile("" : "+v"(value));
   return value;
 }
-template <class T> static __device__ inline __attribute__((always_inline)) T opaque_uniform(T value) {
+template <class T> static __attribute__((device)) inline __attribute__((always_inline)) T opaque_uniform(T value) {
   asm volatile("" : "+s"(value));
   return value;
 }
@@ -155,18 +184,18 @@ template <class T> static __device__ inline __attribute__((always_inline)) T opa
 // bytes and multiples of four.
 class Buffer {
  public:
-  __device__ inline __attribute__((always_inline)) Buffer(void *memory, u32 nbytes)
+  __attribute__((device)) inline __attribute__((always_inline)) Buffer(void *memory, u32 nbytes)
       : resource(__builtin_amdgcn_make_buffer_rsrc(memory, 0, nbytes, word3)) {}
-  __device__ inline __attribute__((always_inline)) u32 load_b32(u32 offset) const {
+  __attribute__((device)) inline __attribute__((always_inline)) u32 load_b32(u32 offset) const {
     return __builtin_amdgcn_raw_buffer_load_b32(resource, offset, 0, 0);
   }
-  __device__ inline __attribute__((always_inline)) u32x4 load_b128(u32 offset) const {
+  __attribute__((device)) inline __attribute__((always_inline)) u32x4 load_b128(u32 offset) const {
     return __builtin_amdgcn_raw_buffer_load_b128(resource, offset, 0, 0);
   }
-  __device__ inline __attribute__((always_inline)) void store_b32(u32 value, u32 offset) const {
+  __attribute__((device)) inline __attribute__((always_inline)) void store_b32(u32 value, u32 offset) const {
     __builtin_amdgcn_raw_buffer_store_b32(value, resource, offset, 0, 0);
   }
-  __device__ inline __attribute__((always_inline)) void store_b128(u32x4 value, u32 offset) const {
+  __attribute__((device)) inline __attribute__((always_inline)) void store_b128(u32x4 value, u32 offset) const {
     __builtin_amdgcn_raw_buffer_store_b128(value, resource, offset, 0, 0);
   }
 
