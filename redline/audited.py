@@ -20,7 +20,7 @@ Action: TypeAlias = Literal["read", "write"]
 
 @dataclass(frozen=True, slots=True)
 class AccessSite:
-    """An instruction that touched memory, as disassemblers show it: its ELF `address` in bytes, `text` as LLVM prints it.
+    """An instruction that touched memory: its ELF `address` in bytes, and its `text` as LLVM prints it.
 
     `offset` is in bytes from the kernel's first instruction; negative in a function that lies before it. `count` items
     are lanes, or scalar loads. Source of the texts: LLVM AMDGPUUsage.

@@ -26,7 +26,7 @@ _WAITING: Final = 1 << 16
 
 
 class Key(NamedTuple):
-    """One instruction and what it does: `address` is its ELF address in bytes, `nbytes` what it touches at each address."""
+    """One instruction and what it does: its ELF `address` in bytes, `nbytes` that it touches at each place."""
 
     address: int
     text: str
