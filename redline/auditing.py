@@ -48,7 +48,9 @@ def audit(
 
     Raises BindingError for what is no plan, a buffer that it does not have and contents that do not fit; NotRecorded
     and RecordError for slots that are missing, unknown or do not fit; UnsupportedTarget for a target that the software
-    device does not have; ReplayBusy and the other errors of `Device.instantiate` and `Replay.run`.
+    device does not have; radiowave's ToolchainError without a disassembler; and what lowering and
+    `Device.instantiate` raise: HazardError, EncodeError, UnsupportedKernel, CodeObjectError, KernargPoolExhausted,
+    HsaError, ReplayBusy.
     """
     if not isinstance(plan, Plan):
         do = "compile a graph: graph.compile()"
