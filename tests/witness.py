@@ -188,7 +188,7 @@ def _of_argument(c: KernelCertificate, site: Any, key: Key, argument: int) -> st
     if site is not None and site.reach == "argument":
         if argument not in site.arguments:
             return f"argument {argument}, certified as {site.arguments}"
-        if argument in c.l2_args and not (key.atomic or site.at_l2):
+        if argument in c.l2_args and not key.writes and not (key.atomic or site.at_l2):
             return f"argument {argument} read through a cache, certified as read at L2"
     elif site is not None and not c.undeclared:
         return f"argument {argument}, certified as {site.reach}"
