@@ -35,6 +35,8 @@ from .errors import (
 )
 
 if TYPE_CHECKING:
+    from .audited import AccessSite, Audit, Declared, LaunchAudit, Undeclared
+    from .auditing import audit
     from .device import Device, DeviceBuffer, open
     from .fences import Fence, Fences, derive
     from .foreign import verify_words
@@ -73,6 +75,8 @@ compiled_cache.provide(__path__[0])
 compiled_cache.remove_damaged(__path__[0])
 
 _HOMES = {
+    "audited": ("AccessSite", "Audit", "Declared", "LaunchAudit", "Undeclared"),
+    "auditing": ("audit",),
     "ranges": ("Access", "Buffer", "View", "access", "read", "update", "write"),
     "device": ("Device", "DeviceBuffer", "open"),
     "fences": ("Fence", "Fences", "derive"),
@@ -96,12 +100,15 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Access",
+    "AccessSite",
     "Argument",
     "ArgumentWarning",
+    "Audit",
     "BindingError",
     "Buffer",
     "Certificate",
     "CodeObjectError",
+    "Declared",
     "Device",
     "DeviceBuffer",
     "EncodeError",
@@ -115,6 +122,7 @@ __all__ = [
     "KernargPoolExhausted",
     "Kernel",
     "Launch",
+    "LaunchAudit",
     "Module",
     "NotRecorded",
     "Plan",
@@ -128,11 +136,13 @@ __all__ = [
     "Scalar",
     "Slot",
     "StalePlan",
+    "Undeclared",
     "UnorderedPair",
     "UnsupportedKernel",
     "UnsupportedTarget",
     "View",
     "access",
+    "audit",
     "derive",
     "f16",
     "f32",

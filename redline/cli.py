@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The `redline` command: demo, doctor, explain, bench; decode, lint and tables are `cli_words.py`'s, plan
-`cli_plan.py`'s.
+`cli_plan.py`'s, audit `cli_audit.py`'s.
 
 Parses, prints, returns exit codes; the work is done elsewhere.
 
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from radiowave import errors as radiowave_errors
 
-from . import __version__, cli_plan, cli_words
+from . import __version__, cli_audit, cli_plan, cli_words
 from .errors import CODES, RedlineError
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "explain": _explain,
         "bench": _bench,
         "plan": cli_plan.plan,
+        "audit": cli_audit.audit,
         **cli_words.COMMANDS,
     }[arguments.command]
     try:
@@ -120,6 +121,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     cli_words.add_commands(commands)
     cli_plan.add_command(commands)
+    cli_audit.add_command(commands)
     return parser
 
 

@@ -47,6 +47,7 @@ PLANNER = {
     ),
     *("accesses", "ordering", "reasons", "report", "dot", "differences", "split", "foreign"),
     *("replay", "device", "cli", "demo", "doctor"),
+    *("auditing", "audited", "judged", "observations", "suggestion"),
 }
 
 #: A module of the first column imports no module of the second. Lower layers know nothing of upper ones.

@@ -42,6 +42,7 @@ from redline.hsa.lib import Hsa, RuntimeTable, load_real_table
 
 if TYPE_CHECKING:
     from redline.hsa.queue import Queue
+    from redline.sim.observed import Observer
 
 _real_lock = threading.Lock()
 _real: Hsa | None = None
@@ -94,15 +95,15 @@ class Runtime:
         return runtime
 
     @classmethod
-    def sim(cls, target: str) -> Runtime:
-        """A software device of one target, below its own HSA table.
+    def sim(cls, target: str, observer: Observer | None = None) -> Runtime:
+        """A software device of one target, below its own HSA table; an observer is told of every memory access.
 
         Raises UnsupportedTarget for a target outside the list, radiowave's ToolchainError without a disassembler,
         HsaError when it does not start.
         """
         from redline.sim.runtime import open_sim
 
-        return cls.of_table(open_sim(target))
+        return cls.of_table(open_sim(target, observer=observer))
 
     @classmethod
     def null(cls, target: str) -> Runtime:

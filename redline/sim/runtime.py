@@ -48,25 +48,33 @@ from redline.sim.signals import Signals
 
 if TYPE_CHECKING:
     from redline.sim.executor import Executor
+    from redline.sim.observed import Observer
 
 PATIENCE_SECONDS = 30.0  # of waits inside a stream; host waits end long before
 TRACED_PACKETS, TRACED_WORDS = 4096, 64  # the latest packets and the first words of each: a NOP alone may have 64 KiB
 LONGEST_WAIT_SECONDS = 3600.0
 
 
-def open_sim(target: str, backend: Backend | None = None) -> RuntimeTable:
+def open_sim(target: str, backend: Backend | None = None, observer: Observer | None = None) -> RuntimeTable:
     """The table of a new software device.
 
-    `backend` runs the dispatches; without one, the executor of machine code does, and a missing disassembler shows
-    here as `radiowave.ToolchainError`.
+    `backend` runs the dispatches; without one, the executor of machine code does, with an `observer` if one is given,
+    and a missing disassembler shows here as `radiowave.ToolchainError`.
     """
-    return SimRuntime(target, backend).table
+    return SimRuntime(target, backend, observer=observer).table
 
 
 class SimRuntime:
     """One software device. Initialised by hsa_init, gone with the matching hsa_shut_down."""
 
-    def __init__(self, target: str, backend: Backend | None = None, *, patience_s: float = PATIENCE_SECONDS) -> None:
+    def __init__(
+        self,
+        target: str,
+        backend: Backend | None = None,
+        *,
+        observer: Observer | None = None,
+        patience_s: float = PATIENCE_SECONDS,
+    ) -> None:
         if target not in TARGETS:
             raise UnsupportedTarget(
                 "RL0301",
@@ -83,7 +91,7 @@ class SimRuntime:
         self.memory = Memory()  # first: it may be refused, and a back end has a process to end
         self._executor: Executor | None = None
         if backend is None:
-            backend = self._executor = _executor(target)
+            backend = self._executor = _executor(target, observer)
         self.backend = backend
         self.signals = Signals(self.memory)
         self.trace: deque[Executed] = deque(maxlen=TRACED_PACKETS)
@@ -316,8 +324,8 @@ def _put(out: int | None, data: bytes) -> None:
     ctypes.memmove(out, data, len(data))
 
 
-def _executor(target: str) -> Executor:
+def _executor(target: str, observer: Observer | None) -> Executor:
     """The machine-code executor; imported here so that a fuzz back end needs no disassembler."""
     from redline.sim.executor import Executor
 
-    return Executor(target)
+    return Executor(target, observer=observer)
