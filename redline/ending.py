@@ -7,21 +7,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from . import hsa
 from .errors import HsaError, QueueFailed, ReplayBusy, ReplayTimeout
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from .flight import Flight
-
-#: A queue, its packets of shape (packets, 16), and what names one of them, by its place.
-Part: TypeAlias = "tuple[hsa.Queue, NDArray[np.uint32], Callable[[int], str]]"
 
 
 class Ending:
@@ -34,14 +28,14 @@ class Ending:
         self._released = True  # whether the submission in flight ends with its release
         self._submitter = 0  # the thread inside a submit
 
-    def submit(self, parts: Sequence[Part], *, released: bool) -> None:
-        """Publish one submission, holding the flight's lock: each queue's packets, and what names one of them.
+    def submit(self, submission: hsa.Submission, *, released: bool) -> None:
+        """Publish a submission to the queues, in their order, holding the flight's lock.
 
-        Raises what `hsa.submit_together` names.
+        Raises what `hsa.Submission.submit` names.
         """
         try:
             self._submitter = threading.get_ident()
-            self._packets = hsa.submit_together(parts)
+            self._packets = submission.submit()
             self._released = released
         finally:
             self._submitter = 0
@@ -63,6 +57,12 @@ class Ending:
 
     def note_failure(self) -> None:
         """Let the flight know of a queue that failed, whether or not anybody waits."""
+        for queue in self._queues:
+            if not queue.sound:
+                self._note_failure()
+                return
+
+    def _note_failure(self) -> None:
         try:
             self._check_queues()
         except QueueFailed as error:

@@ -16,7 +16,7 @@ import numpy as np
 
 from . import hsa
 from .bindings import bind, merged, touched
-from .ending import Ending, Part
+from .ending import Ending
 from .errors import BindingError, HsaError, NotRecorded, QueueFailed, ReplayTimeout
 from .fitting import check_grid, check_plan, check_target
 from .flight import Flight
@@ -63,7 +63,7 @@ class Replay:
             if self.program.form == "aql" and self.program.options.profile:
                 for queue in self._queues:
                     queue.profile()
-            self._parts = {kind: self._parts_of(batches, 1) for kind, batches in self._batches.items()}
+            self._once = {kind: self._submission(batches, 1) for kind, batches in self._batches.items()}
         except BaseException:
             with suppress(HsaError):  # nothing was submitted; the first error is the one to raise
                 stack.close()
@@ -142,8 +142,6 @@ class Replay:
         with self._flight.lock:
             self._check_usable("submit")
             self._check_slots()
-            for signal in self.placed.signals:
-                signal.store(1)
             warm = self._flight.take() and self.plan.boundary != "host"
             try:
                 self._publish(times, warm=warm, release=release)
@@ -154,20 +152,21 @@ class Replay:
             # for or closed.
 
     def _publish(self, times: int, *, warm: bool, release: bool) -> None:
-        parts = self._parts[warm, release]
+        submission = self._once[warm, release]
         if times > 1:
             host = self.plan.boundary == "host"  # each replay is complete by itself
             first, again = self._batches[warm, host], self._batches[not host, host]
-            parts = self._parts_of(repeated(first, again, self._batches[not host, release], times), times)
-        self._ending.submit(parts, released=release)
+            submission = self._submission(repeated(first, again, self._batches[not host, release], times), times)
+        self._ending.submit(submission, released=release)
         self._submissions += 1
 
-    def _parts_of(self, batches: Batches, times: int) -> list[Part]:
+    def _submission(self, batches: Batches, times: int) -> hsa.Submission:
         """Each queue with its packets, and what names one of them. Holds no replay."""
-        return [
+        parts: list[Any] = [
             (queue, packets, partial(describe, self._name, self.program, self.plan.launches, lane, times))
             for lane, (queue, packets) in enumerate(zip(self._queues, batches, strict=True))
         ]
+        return hsa.Submission(parts, self.placed.signals)
 
     def _check_batch(self, times: int, release: bool) -> None:
         rings = zip(self._queues, self._batches[False, True], strict=True)

@@ -400,7 +400,7 @@ def test_an_interrupted_submit_stays_in_flight(device: rl.Device, monkeypatch: p
         def interrupted(*_: object, **__: object) -> int:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(hsa, "submit_together", interrupted, raising=False)
+        monkeypatch.setattr(hsa.Submission, "submit", interrupted)
         with pytest.raises(KeyboardInterrupt):
             replay.submit()
         with pytest.raises(rl.ReplayBusy):

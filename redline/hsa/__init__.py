@@ -10,8 +10,9 @@
     agent.py        target name, limits, memory pools
     memory.py       Buffer: runtime copies, views of host kinds; pointer_info
     signal.py       Signal: store, load, wait with a deadline
-    queue.py        Queue: reserve, publish, ring; QueueFailed
-    publish.py      compiled: the order of the stores into a ring
+    queue.py        Queue: a ring, its state, QueueFailed
+    submission.py   Submission: packets for one or several queues, submitted again and again
+    publish.py      compiled: reserve, publish, ring; the order of the stores into a ring
     code_object.py  LoadedCode: kernel objects by name
     null.py         Runtime.null(target): takes packets and runs nothing, for benchmarks
     null_calls.py   compiled: its signals, queue indices and doorbell
@@ -29,9 +30,10 @@ if TYPE_CHECKING:
     from redline.hsa.agent import Agent
     from redline.hsa.code_object import LoadedCode
     from redline.hsa.memory import Buffer, PointerInfo, pointer_info
-    from redline.hsa.queue import Queue, submit_together
+    from redline.hsa.queue import Queue
     from redline.hsa.runtime import Runtime
     from redline.hsa.signal import Signal
+    from redline.hsa.submission import Submission
 
 __all__ = [
     "Agent",
@@ -41,8 +43,8 @@ __all__ = [
     "Queue",
     "Runtime",
     "Signal",
+    "Submission",
     "pointer_info",
-    "submit_together",
 ]
 
 _HOMES = {
@@ -53,8 +55,8 @@ _HOMES = {
     "Queue": "queue",
     "Runtime": "runtime",
     "Signal": "signal",
+    "Submission": "submission",
     "pointer_info": "memory",
-    "submit_together": "queue",
 }
 
 
