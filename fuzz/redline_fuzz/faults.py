@@ -444,14 +444,14 @@ _DEVICE_ROWS: tuple[tuple[str, str, str, str], ...] = (
     (
         "host access keeps a replay warm",
         _FLIGHT,
-        "again = self._again and all(uses.last is self for uses in self._all)",
-        "again = self._again",
+        "                flight.warm = False\n",
+        "                pass\n",
     ),
     (
         "re-bind keeps a replay warm",
         _FLIGHT,
-        "list(reads), list(writes), False",
-        "list(reads), list(writes), self._again",
+        "            self._use_nothing()\n            self.warm = False",
+        "            self._use_nothing()",
     ),
     (
         "re-bind ignored in arguments",
