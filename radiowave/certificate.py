@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a certificate says: how one kernel reads memory, and the instruction that each answer rests on.
 
-Data only. `certify.py` makes certificates; `redline` turns them into cache classes; manifests store them as JSON.
+Data only. `certifier.py` makes certificates; `redline` turns them into cache classes; manifests store them as JSON.
 Meaning of the verdicts: a kernel that is "vmem_only" reads memory that may change by vector loads alone; "scalar_args"
 by scalar loads too, but only through the pointer arguments listed; "scalar_or_unknown" is everything else.
+Source of which loads pass which caches: LLVM AMDGPUUsage, "Memory Model gfx10-gfx11" and "gfx12".
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, get_args
 
 Verdict = Literal["vmem_only", "scalar_args", "scalar_or_unknown"]
@@ -30,7 +31,8 @@ class Site:
 
     `address` is the ELF address in bytes, `text` LLVM's text. `path` is "scalar" or "vector", or "none" for an
     instruction that is no access but stopped the proof (an unknown jump). `arguments` are the kernarg offsets in bytes
-    of the pointers that the address may come from. `at_l2`: an atomic, or a load of device scope or wider, which no
+    of the pointers that the address may come from, `variables` the module's symbols; `beside_kernarg`: it may also lie
+    in the kernel's own arguments. `at_l2`: an atomic, or a load of device scope or wider, which no
     cache in front of L2 serves. `why` says in words what the class rests on.
     """
 
@@ -43,6 +45,8 @@ class Site:
     writes: bool = False
     at_l2: bool = False
     why: str = ""
+    variables: tuple[str, ...] = ()
+    beside_kernarg: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """Ready for `json.dumps`; the address as a number of bytes."""
@@ -50,11 +54,13 @@ class Site:
             "address": self.address,
             "text": self.text,
             "path": self.path,
-            "class": self.reach,
+            "reach": self.reach,
             "arguments": list(self.arguments),
             "reads": self.reads,
             "writes": self.writes,
             "at_l2": self.at_l2,
+            "variables": list(self.variables),
+            "beside_kernarg": self.beside_kernarg,
             "why": self.why,
         }
 
@@ -81,6 +87,23 @@ class KernelCertificate:
     refused: tuple[str, ...] = ()
     deciding: Site | None = None
     sites: tuple[Site, ...] = field(default=(), repr=False)
+
+    def weaker(self, other: KernelCertificate) -> KernelCertificate:
+        """What both certificates of one kernel allow: of each answer the one that promises less.
+
+        Evidence and deciding site are those of the wider verdict.
+        """
+        wide = max(self, other, key=lambda c: VERDICTS.index(c.verdict))
+        scalar = wide.verdict == "scalar_args"
+        return replace(
+            wide,
+            scalar_args=self.scalar_args | other.scalar_args if scalar else frozenset(),
+            l2_args=self.l2_args & other.l2_args,
+            kernarg_vector_loads=self.kernarg_vector_loads or other.kernarg_vector_loads,
+            undeclared=self.undeclared or other.undeclared,
+            variables=tuple(sorted({*self.variables, *other.variables})),
+            refused=tuple(sorted({*self.refused, *other.refused})),
+        )
 
     def as_json(self) -> dict[str, Any]:
         """Ready for `json.dumps`; sets are sorted lists, so the same certificate gives the same bytes."""

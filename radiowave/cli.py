@@ -6,17 +6,16 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from radiowave import cli_certify, cli_compile, cli_policy
 from radiowave.code_object import CodeObject, KernelFacts
-from radiowave.compile import compile_file
 from radiowave.disassemble import Disassembler, Instruction
-from radiowave.errors import RadiowaveError, ToolchainError, UnsupportedTarget
-from radiowave.inspection import SCHEMA, as_json, inspect, inspection_json, inspection_lines
+from radiowave.errors import RadiowaveError, UnsupportedTarget
+from radiowave.inspection import SCHEMA, inspect, inspection_json, inspection_lines
 from radiowave.toolchain import Tool, find_tools
 
 OK, FINDINGS, USAGE = 0, 1, 2
@@ -29,9 +28,6 @@ EXIT_CODES = """Exit codes:
 # How to get an object to look at, on any machine.
 MAKE = """  echo 'define amdgpu_kernel void @nothing() { ret void }' > nothing.ll
   radiowave compile nothing.ll --target gfx1201 -o nothing.co"""
-
-# A function of LLVM IR text: what stands before its name, and the name.
-_DEFINE = re.compile(r'^\s*define\b([^@\n]*)@("[^"]*"|[-\w$.]+)', re.MULTILINE)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -55,19 +51,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="radiowave",
-        description="Compile LLVM IR into AMDGPU code objects, and show what is in code objects. Needs no GPU.",
+        description="Compile LLVM IR and HIP into AMDGPU code objects, show and certify what is in them. Needs no GPU.",
         epilog=f"Example:\n{MAKE}\n  radiowave inspect nothing.co\n\n{EXIT_CODES}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    build = _command(commands, "compile", "Compile an LLVM IR file into a linked code object.", MAKE, _compile)
-    build.add_argument("source", type=Path, metavar="SRC.ll", help="LLVM IR as text, with a kernel in it")
-    build.add_argument("--target", required=True, help="the GPU: gfx1201, for example")
-    build.add_argument("--wave", type=int, default=32, choices=(32, 64), help="lanes of a wave (default: 32)")
-    version = "of the code object (default: what the source says, else 5)"
-    build.add_argument("--code-object-version", type=int, choices=(4, 5, 6), help=version)
-    build.add_argument("-o", "--output", type=Path, required=True, help="the file to write; its folder exists")
+    cli_compile.add_commands(commands, _command, MAKE)
 
     shown = "a code object, an offload bundle, or a host program or library with bundles inside"
     purpose = "Show the kernels, arguments and descriptors of a file."
@@ -81,9 +71,31 @@ def _parser() -> argparse.ArgumentParser:
     listing.add_argument("--target", help="which object of a bundle")
     listing.add_argument("--kernel", help="this kernel alone")
 
+    _certify_commands(commands, shown)
+    cli_policy.add_commands(commands, _command, MAKE)
+
     purpose = "Show which compilers and disassemblers were found, and where."
     _command(commands, "tools", purpose, "  radiowave tools", _tools)
     return parser
+
+
+def _certify_commands(commands: Any, shown: str) -> None:
+    purpose = "Prove how each kernel reads memory, or name the instruction that stopped the proof."
+    proof = _command(commands, "certify", purpose, f"{MAKE}\n  radiowave certify nothing.co", cli_certify.run_certify)
+    proof.add_argument("file", type=Path, help=shown)
+    proof.add_argument("--target", help="which object of a bundle")
+    proof.add_argument("--explain", metavar="KERNEL", help="every access of this kernel, and what it reaches")
+
+    purpose, example = "Write a manifest for a code object.", f"{MAKE}\n  radiowave manifest nothing.co"
+    record = _command(commands, "manifest", purpose, example, cli_certify.run_manifest)
+    record.add_argument("file", type=Path, help=shown)
+    record.add_argument("--target", help="which object of a bundle")
+    record.add_argument("-o", "--output", type=Path, help="the file to write (default: FILE with .radiowave.json)")
+
+    purpose, example = "Hold a manifest against its file.", f"{example}\n  radiowave verify nothing.radiowave.json"
+    check = _command(commands, "verify", purpose, example, cli_certify.run_verify)
+    check.add_argument("manifest", type=Path, help="what `radiowave manifest` wrote")
+    check.add_argument("file", type=Path, nargs="?", help="the code object (default: the path in the manifest)")
 
 
 def _command(commands: Any, name: str, purpose: str, example: str, run: Any) -> argparse.ArgumentParser:
@@ -97,41 +109,6 @@ def _command(commands: Any, name: str, purpose: str, example: str, run: Any) -> 
     parser.add_argument("--json", action="store_true", help="print JSON with a schema field")
     parser.set_defaults(run=run)
     return parser
-
-
-def _compile(arguments: argparse.Namespace) -> int:
-    folder = arguments.output.parent
-    if not folder.is_dir():
-        raise NotADirectoryError(f"{arguments.output}: the folder {folder} does not exist; make it first")
-    linked = compile_file(
-        arguments.source,
-        target=arguments.target,
-        wave=arguments.wave,
-        code_object_version=arguments.code_object_version,
-    )
-    code_object = CodeObject.parse(linked)
-    if not code_object.kernels:
-        raise _without_kernels(arguments.source)
-    arguments.output.write_bytes(linked)
-    if arguments.json:
-        _print_json({**as_json(code_object), "output": str(arguments.output)})
-    else:
-        print(f"{arguments.output}  {len(linked)} bytes  {code_object.target}  {', '.join(code_object.kernels)}")
-        print(f"sha256 {code_object.sha256}")
-    return OK
-
-
-def _without_kernels(source: Path) -> ToolchainError:
-    """An object that nothing can launch is no use; the usual cause is a missing calling convention."""
-    found = [f"@{name}" for _, name in _DEFINE.findall(source.read_text(encoding="utf-8"))]
-    named = found[0] if found else "@name"
-    return ToolchainError(
-        "RW0108",
-        where=str(source),
-        seen=f"no function with the calling convention amdgpu_kernel, but {', '.join(found) or 'no function at all'}",
-        allowed="at least one kernel; functions beside kernels are fine",
-        do=f"write `define amdgpu_kernel void {named}(...)` for what is launched; it returns nothing",
-    )
 
 
 def _inspect(arguments: argparse.Namespace) -> int:
@@ -184,9 +161,11 @@ def _tool_lines(tool: Tool) -> Iterator[str]:
     yield f"  {tool.purpose}"
     if tool.path:
         yield f"  {tool.version}"
-        yield f"  found as {tool.found}"
+        yield f"  {tool.found}"
     else:
-        yield from (f"  looked at {place}" for place in tool.looked)
+        yield from (f"  {place}" for place in tool.looked)
+    if tool.sha256:
+        yield f"  sha256 {tool.sha256}"
 
 
 def _print_json(document: dict[str, Any]) -> None:

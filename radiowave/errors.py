@@ -24,6 +24,9 @@ CODES: dict[str, str] = {
     "RW0106": "the source does not fit the requested target, wave size or code object version",
     "RW0107": "the disassembler refused a request",
     "RW0108": "the source has no kernel",
+    "RW0109": "no compiler for HIP was found, or not the one that was asked for",
+    "RW0110": "the compiler refused the source",
+    "RW0111": "the compiler lacks what was asked for",
     "RW0201": "unknown target",
     "RW0202": "unknown wave size",
     "RW0203": "unsupported code object version",
@@ -51,6 +54,13 @@ CODES: dict[str, str] = {
     "RW0404": "a relocation that does not fit its place",
     "RW0405": "more than one metadata note",
     "RW0406": "not a relocatable object",
+    "RW0501": "not a catalogue of recipes, or a damaged one",
+    "RW0502": "a row of a ledger that cannot be taken in",
+    "RW0503": "recipes that contradict each other",
+    "RW0601": "not a manifest, or a damaged one",
+    "RW0602": "a manifest of a schema that is not known",
+    "RW0603": "a manifest whose own hash does not match",
+    "RW0604": "a manifest for other bytes",
 }
 
 # Of one fact. The longest honest ones are lists of the ids in a bundle.
@@ -104,3 +114,15 @@ class LinkError(RadiowaveError):
     """A relocatable object that the linker refuses."""
 
     prefix = "RW04"
+
+
+class RecipeError(RadiowaveError):
+    """A catalogue or ledger that cannot be read, or recipes that cannot be applied together."""
+
+    prefix = "RW05"
+
+
+class ManifestError(RadiowaveError):
+    """A manifest that is damaged, or that is about other bytes than those at hand."""
+
+    prefix = "RW06"

@@ -2,7 +2,7 @@
 """Show what a file holds: as a dictionary for `--json`, as lines for people.
 
 A file is one code object or a container of several; an object that cannot be read is shown with its fault beside those
-that can. The reading itself is `bundle.py` and `code_object.py`.
+that can. The reading itself is `bundle.py` and `code_object.py`; what the code tells, `kernel_report.py`.
 """
 
 from __future__ import annotations
@@ -13,20 +13,22 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from radiowave.bundle import BundleEntry, container_of, select, unbundle
+from radiowave.certificate import KernelCertificate
 from radiowave.code_object import CodeObject, KernelFacts
 from radiowave.disassemble import Disassembler
-from radiowave.errors import CodeObjectError, ToolchainError
+from radiowave.errors import CodeObjectError
+from radiowave.kernel_report import ArgumentAccess, KernelReport, reports
 from radiowave.metadata import Argument
-from radiowave.refused import InstructionCheck, RefusedInstruction
+from radiowave.occupancy import Occupancy
+from radiowave.statistics import Statistics
 
-SCHEMA = 2
+#: Version of the JSON of `radiowave inspect`, `disassemble`, `tools` and `compile`.
+SCHEMA = 3
+
+_PATHS = {"vector": "vector loads", "scalar": "scalar loads", "l2": "atomics or device-scope loads"}
 
 #: Faults that say "not for us" and not "broken": an old code object version, a GPU that is not on the list.
 _FOREIGN = ("RW0304", "RW0305")
-
-
-#: Kernel name -> the instructions that Redline refuses, or why they cannot be told.
-Refused = dict[str, tuple[RefusedInstruction, ...] | ToolchainError]
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class Content:
     entry: BundleEntry | None
     code_object: CodeObject | None
     fault: CodeObjectError | None
-    refused: Refused
+    reports: dict[str, KernelReport]
 
     @property
     def is_broken(self) -> bool:
@@ -57,41 +59,35 @@ class Inspection:
     @property
     def has_findings(self) -> bool:
         """Whether something in it is broken or cannot be told, or nothing in it can be used."""
-        untold = any(isinstance(found, ToolchainError) for c in self.contents for found in c.refused.values())
+        untold = any(report.refused is None for c in self.contents for report in c.reports.values())
         return untold or any(c.is_broken for c in self.contents) or not any(c.code_object for c in self.contents)
 
 
-def inspect(data: bytes, target: str | None = None) -> Inspection:
-    """What is in a file; with a target, the object for it alone. Raises `CodeObjectError` if nothing can be listed."""
+def inspect(data: bytes, target: str | None = None, disassembler: Disassembler | None = None) -> Inspection:
+    """What is in a file; with a target, the object for it alone. Raises `CodeObjectError` if nothing can be listed.
+
+    Starts a disassembler of its own when none is given.
+    """
+    if disassembler is None:
+        with Disassembler() as mine:
+            return inspect(data, target, mine)
     container = container_of(data)
     if container is None or target is not None:
         found = CodeObject.read(data, target)
         entry = select(unbundle(data), target) if container else None
-        contents: tuple[Content, ...] = (Content(entry, found, None, refused_in(found)),)
+        contents: tuple[Content, ...] = (Content(entry, found, None, reports(found, disassembler)),)
     else:
-        contents = tuple(_content(entry) for entry in unbundle(data))
+        contents = tuple(_content(entry, disassembler) for entry in unbundle(data))
     return Inspection(container, len(data), hashlib.sha256(data).hexdigest(), contents)
 
 
-def _content(entry: BundleEntry) -> Content:
+def _content(entry: BundleEntry, disassembler: Disassembler) -> Content:
     try:
         found = CodeObject.parse(entry.data)
         found.check_entry(entry)
     except CodeObjectError as fault:
         return Content(entry, None, fault, {})
-    return Content(entry, found, None, refused_in(found))
-
-
-def refused_in(code_object: CodeObject) -> Refused:
-    """The refused instructions of every kernel. Starts a disassembler where the code alone does not rule them out."""
-    check, found = InstructionCheck(code_object), Refused()
-    with Disassembler() as disassembler:  # a process starts at the first use
-        for kernel in code_object.kernels.values():
-            try:
-                found[kernel.name] = check.refused(kernel.symbol, disassembler)
-            except ToolchainError as error:
-                found[kernel.name] = error
-    return found
+    return Content(entry, found, None, reports(found, disassembler))
 
 
 def inspection_json(found: Inspection) -> dict[str, Any]:
@@ -111,15 +107,16 @@ def _content_json(content: Content) -> dict[str, Any]:
         row |= {"sha256": hashlib.sha256(entry.data).hexdigest()}
     if fault is not None:
         row["fault"] = {key: getattr(fault, key) for key in ("code", "where", "seen", "allowed", "do")}
-    return row if content.code_object is None else row | _object_json(content.code_object, content.refused)
+    return row if content.code_object is None else row | object_json(content.code_object, content.reports)
 
 
 def as_json(code_object: CodeObject) -> dict[str, Any]:
     """The facts of one object, ready for `json.dumps`; the object's own bytes are left out."""
-    return {"schema": SCHEMA, **_object_json(code_object, refused_in(code_object))}
+    return {"schema": SCHEMA, **object_json(code_object, reports(code_object))}
 
 
-def _object_json(code_object: CodeObject, refused: Refused) -> dict[str, Any]:
+def object_json(code_object: CodeObject, found: dict[str, KernelReport]) -> dict[str, Any]:
+    """The same without a schema, from reports that are there already."""
     return {
         "target": code_object.target,
         "target_id": code_object.target_id,
@@ -129,18 +126,28 @@ def _object_json(code_object: CodeObject, refused: Refused) -> dict[str, Any]:
         "sramecc": code_object.sramecc,
         "bytes": len(code_object.data),
         "sha256": code_object.sha256,
-        "kernels": [_kernel_json(kernel, refused[kernel.name]) for kernel in code_object.kernels.values()],
+        "kernels": [_kernel_json(report) for report in found.values()],
     }
 
 
-def _kernel_json(kernel: KernelFacts, refused: tuple[RefusedInstruction, ...] | ToolchainError) -> dict[str, Any]:
-    """`refused_instructions` is null where they cannot be told."""
-    facts = asdict(kernel)
-    facts["refused_instructions"] = None if isinstance(refused, ToolchainError) else [asdict(row) for row in refused]
+def _kernel_json(report: KernelReport) -> dict[str, Any]:
+    """`refused_instructions` and `statistics` are null where they cannot be told."""
+    kernel, facts = report.kernel, asdict(report.kernel)
+    facts["refused_instructions"] = None if report.refused is None else [asdict(row) for row in report.refused]
+    facts["occupancy"] = report.occupancy.as_json()
+    facts["statistics"] = None if report.statistics is None else report.statistics.as_json()
+    facts["certificate"] = None if report.certificate is None else _certificate_json(report.certificate)
+    facts["accesses"] = None if report.accesses is None else [asdict(access) for access in report.accesses]
+    facts["unknown"] = list(report.unknown)
     facts["arguments"] = [{**asdict(a), "hidden": a.is_hidden, "known": a.is_known} for a in kernel.arguments]
     for key in ("required_workgroup", "workgroup_hint"):
         facts[key] = list(facts[key]) if facts[key] else None
     return facts
+
+
+def _certificate_json(certificate: KernelCertificate) -> dict[str, Any]:
+    """Without the sites, which `radiowave certify` lists."""
+    return {key: value for key, value in certificate.as_json().items() if key not in ("name", "symbol", "sites")}
 
 
 def inspection_lines(found: Inspection) -> Iterator[str]:
@@ -156,10 +163,10 @@ def inspection_lines(found: Inspection) -> Iterator[str]:
         if content.fault is not None:
             yield f"not read: {content.fault}"
         if content.code_object is not None:
-            yield from _object_lines(content.code_object, content.refused)
+            yield from _object_lines(content.code_object, content.reports)
 
 
-def _object_lines(code_object: CodeObject, refused: Refused) -> Iterator[str]:
+def _object_lines(code_object: CodeObject, found: dict[str, KernelReport]) -> Iterator[str]:
     """One object for people."""
     major, minor = code_object.metadata_version
     yield (
@@ -167,9 +174,9 @@ def _object_lines(code_object: CodeObject, refused: Refused) -> Iterator[str]:
         f"  xnack {code_object.xnack}  sramecc {code_object.sramecc}"
     )
     yield f"sha256 {code_object.sha256}"
-    for kernel in code_object.kernels.values():
-        yield from _kernel_lines(kernel)
-        yield from _refused_lines(refused[kernel.name])
+    for report in found.values():
+        yield from _kernel_lines(report.kernel)
+        yield from _report_lines(report)
     if not code_object.kernels:
         yield "no kernels"
 
@@ -190,11 +197,37 @@ def _kernel_lines(kernel: KernelFacts) -> Iterator[str]:
         yield f"  {argument.offset:5} {argument.size:4}  {_words(argument)}"
 
 
-def _refused_lines(refused: tuple[RefusedInstruction, ...] | ToolchainError) -> Iterator[str]:
-    if isinstance(refused, ToolchainError):
-        yield f"  refused instructions: not known: {refused}"
-    else:
-        yield from (f"  refused: {instruction}: {instruction.why}" for instruction in refused)
+def _report_lines(report: KernelReport) -> Iterator[str]:
+    yield f"  {_occupancy(report.occupancy)}"
+    if report.statistics is not None:
+        yield f"  {_counts(report.statistics)}"
+    if report.certificate is not None:
+        yield f"  certificate {report.certificate.verdict}"
+    yield from (f"  {_access(access, report.kernel)}" for access in report.accesses or ())
+    yield from (f"  refused: {instruction}: {instruction.why}" for instruction in report.refused or ())
+    yield from (f"  not known: {what}" for what in report.unknown)
+
+
+def _access(access: ArgumentAccess, kernel: KernelFacts) -> str:
+    name = next((a.name for a in kernel.arguments if a.offset == access.offset and a.name), "argument")
+    reads = f"read by {' and '.join(_PATHS[path] for path in access.reads)}" if access.reads else ""
+    return f"{name}@{access.offset}: {', '.join(filter(None, (reads, 'written' * access.writes))) or 'never touched'}"
+
+
+def _occupancy(found: Occupancy) -> str:
+    mode = "WGP mode" if found.is_wgp_mode else "CU mode"
+    limits = ", ".join(f"{name} {waves}" for name, waves in found.limits.items())
+    return (
+        f"occupancy {found.waves} waves a SIMD, limited by {found.limiter} ({limits}; "
+        f"workgroups of {found.workgroup}, {mode})"
+    )
+
+
+def _counts(found: Statistics) -> str:
+    counts = [f"{name.replace('_', ' ')} {count}" for name, count in found.counts.items() if count]
+    if found.longest_vmem_run > 1:
+        counts.append(f"longest VMEM run {found.longest_vmem_run}")
+    return f"{found.instructions} instructions: {', '.join(counts)}"
 
 
 def _kind(kernel: KernelFacts) -> str:

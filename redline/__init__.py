@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         u64,
     )
     from .kernel import Argument, Certificate, Kernel, Module, load
+    from .lane_safety import verify_program
     from .launch import Launch
     from .ordering import UnorderedPair
     from .plan import Plan
@@ -77,6 +78,7 @@ _HOMES = {
     "fences": ("Fence", "Fences", "derive"),
     "foreign": ("verify_words",),
     "graph": ("Graph",),
+    "lane_safety": ("verify_program",),
     "launch": ("Launch",),
     "hazards": ("Hazard",),
     "kernarg": (
@@ -150,6 +152,7 @@ __all__ = [
     "u64",
     "update",
     "verify",
+    "verify_program",
     "verify_words",
     "write",
 ]

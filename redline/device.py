@@ -20,6 +20,7 @@ from numpy.typing import DTypeLike, NDArray
 from . import hsa
 from .errors import BindingError, HsaError, ReplayBusy
 from .flight import Uses
+from .hsa.rocm_version import warn_if_old
 from .ranges import MAX_BYTES, Buffer, Kind
 
 if TYPE_CHECKING:
@@ -215,14 +216,16 @@ def open(name: str | None = None) -> Device:  # shadows the builtin: called as r
 
     GPUs are numbered as the runtime lists them, which is after ROCR_VISIBLE_DEVICES; a PCI id, an ISA name, a product
     name or a UUID must fit exactly one. "null:gfx1201" is for benchmarks of the host's side alone: it takes packets and
-    runs nothing. Raises HsaError when there is no such GPU or more than one, or no null engine, UnsupportedTarget for a
-    target outside the list, and radiowave's ToolchainError when the software device has no disassembler.
+    runs nothing. Warns with `hsa.OldRuntimeWarning` of a ROCm older than 7.14. Raises HsaError when there is no such
+    GPU or more than one, or no null engine, UnsupportedTarget for a target outside the list, and radiowave's
+    ToolchainError when the software device has no disassembler.
     """
     scheme, _, which = ("hsa:0" if name is None else str(name)).partition(":")
     if scheme in ("sim", "null") and which:
         runtime = hsa.Runtime.sim(which) if scheme == "sim" else hsa.Runtime.null(which)
         return Device(runtime, runtime.agents()[0], f"{scheme}:{which}")
     if scheme == "hsa" and which:
+        warn_if_old()
         return _gpu(hsa.Runtime.real(), which, f"hsa:{which}")
     raise HsaError(
         "RL0911",

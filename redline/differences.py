@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from .errors import RecordError
+from .fitting import require
 from .plan import KERNEL_NUMBERS, Plan
 
 if TYPE_CHECKING:
@@ -31,10 +31,7 @@ def differences(one: Plan, other: Plan) -> tuple[str, ...]:
     Raises RecordError for what is no plan.
     """
     for plan in (one, other):
-        if not isinstance(plan, Plan):
-            raise RecordError(
-                "RL0143", where="Plan.diff", seen=repr(plan), allowed="a Plan", do="compile the other graph first"
-            )
+        require(plan, "Plan", "Plan.diff")
     return tuple(_lines(one, other))
 
 

@@ -7,11 +7,9 @@ Collects facts and never fails because of what it finds. Printing is `cli.py`'s.
 from __future__ import annotations
 
 import platform
-import re
 import sys
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
 import radiowave
@@ -20,9 +18,6 @@ from . import __version__
 from .encoders import FAMILIES
 from .errors import HsaError
 from .sim import arena
-
-#: The ROCm Core SDK whose layout and headers Redline follows.
-LEAST_ROCM = (7, 14)
 
 PACKAGES = ("numba", "numpy", "llvmlite", "pyelftools", "msgpack", "rich", "rocm-llvm-python")
 
@@ -97,17 +92,9 @@ def _gpu() -> dict[str, Any]:
 
 
 def rocm_version(library: str) -> str:
-    """The version of the ROCm installation that a library file belongs to, with a warning where it is old.
+    """The version of the ROCm installation that a library file belongs to, with a warning where it is old."""
+    from .hsa.rocm_version import installed_version, what_is_old
 
-    ROCm keeps it in `.info/version` beside its `lib` folder. A runtime from elsewhere, such as Debian's, has none.
-    """
-    root = Path(library).resolve().parent.parent
-    for folder in (root, root.parent) if library else ():
-        try:
-            text = (folder / ".info" / "version").read_text().strip()
-        except OSError:
-            continue
-        numbers = tuple(int(part) for part in re.findall(r"\d+", text)[:2])
-        old = f" (older than {'.'.join(map(str, LEAST_ROCM))}, with which Redline was written: not tried)"
-        return text + (old if numbers and numbers < LEAST_ROCM else "")
-    return "unknown: no .info/version beside the library"
+    version = installed_version(library)
+    old = what_is_old(version)
+    return f"{version} ({old})" if old else version or "unknown: no .info/version beside the library"

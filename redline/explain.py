@@ -15,6 +15,7 @@ from .errors import RecordError
 from .fences import RULES, Fence
 from .hazards import Hazard
 from .reasons import Reasons, reasons
+from .report import submission
 
 if TYPE_CHECKING:
     from .launch import Launch
@@ -107,6 +108,7 @@ def _lines(plan: Plan) -> Iterator[str]:
         f" {_count(fences.drains, 'drain')}, {_count(fences.acquires, 'acquire')}"
     )
     yield f"{'entry' if plan.boundary == 'host' else 'cold entry'}: drain, system acquire   {_rule(fences.entry_rule)}"
+    yield from _submission_lines(plan)
     behind = {found.fence.at: found for found in reasons(plan)}
     for at, index in enumerate(plan.order):
         if at in behind:
@@ -117,6 +119,18 @@ def _lines(plan: Plan) -> Iterator[str]:
     kept = ("ib-scope", *(["glm-convention"] if "GLM_INV" in family_for(plan.target).entry else []))
     for rule in kept:
         yield f"kept by {_rule(rule)}"
+
+
+def _submission_lines(plan: Plan) -> Iterator[str]:
+    """Nothing for one stream on one queue: the fences below are all there is."""
+    found = submission(plan.program)
+    if found["form"] == "pm4":
+        return
+    packets = ", ".join(f"{count} {name}" for name, count in found["packets"].items() if count)
+    yield f"submitted as {found['form']} on {_count(found['queues'], 'queue')}: packets {packets}"
+    for queue, launches in enumerate(found["launches_by_queue"]):
+        yield f"  queue {queue}: {' '.join(f'#{index}' for index in launches) or 'nothing of its own'}"
+    yield "  each queue has fences of its own; those below are what the same order needs on one queue"
 
 
 def _sizes(plan: Plan, launch: Launch) -> str:
@@ -196,6 +210,7 @@ def _plan_json(plan: Plan) -> dict[str, Any]:
         "entry": {"rule": fences.entry_rule},
         "fences": [_fence_json(plan, found) for found in reasons(plan)],
         "exit": {"rule": fences.exit_rule},
+        "submission": submission(plan.program),
     }
 
 

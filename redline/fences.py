@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from .accesses import CLASSES, KERNEL_CLASSES, kernarg_classes
 from .errors import HazardError
+from .fitting import require
 from .stabbing import find_spans, find_spans_among, stab_circle, stab_line
 from .sweep import READS_P, find_needs
 
@@ -161,8 +162,15 @@ def derive(plan: Plan) -> Fences:
 
     For boundary="queue" the fewest of replays back to back: every replay runs through the same fences.
 
-    Raises HazardError for a plan whose order contradicts its `after=`; `Plan.of` makes no such plan.
+    Raises RecordError for what is no plan, HazardError for one whose order contradicts its `after=`; `Plan.of` makes no
+    such plan.
     """
+    require(plan, "Plan", "derive")
+    return derived(plan)
+
+
+def derived(plan: Plan) -> Fences:
+    """The same for what is known to be a plan."""
     if plan.fence_mode == "full":
         return full_fences(plan)
     a, loop = plan.accesses, plan.boundary == "queue"

@@ -1,18 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a plan fits a device: what is given is a plan, of the device's target, with grids that the agent allows.
+"""Whether what is given is a plan, fences or a program; and whether a plan fits a device: its target, its grids.
 
 Bindings are `bindings.py`'s.
 """
 
 from __future__ import annotations
 
+import reprlib
+from importlib import import_module
 from typing import TYPE_CHECKING
 
-from .errors import BindingError
+from .errors import BindingError, RecordError
 
 if TYPE_CHECKING:
     from .device import Device
     from .plan import Plan
+
+
+_HOMES = {"Plan": "plan", "Fences": "fences", "Program": "program"}
+#: How to get what was asked for.
+_MAKE = {
+    "Plan": "compile the graph first",
+    "Fences": "derive them from the plan, or make Fences([Fence(...), ...])",
+    "Program": "lower the plan first",
+}
+
+
+def require(thing: object, kind: str, where: str) -> None:
+    """Raise RecordError for a thing of another kind: a "Plan", "Fences" or a "Program"."""
+    home = import_module(f".{_HOMES[kind]}", __package__)  # these import this file
+    if not isinstance(thing, getattr(home, kind)):
+        raise RecordError("RL0143", where=where, seen=reprlib.repr(thing), allowed=f"a {kind}", do=_MAKE[kind])
 
 
 def check_plan(plan: object) -> None:
@@ -38,6 +56,19 @@ def check_target(device: Device, plan: Plan) -> None:
             seen=f"a plan for {plan.target}",
             allowed=f"plans for {device.target}",
             do="compile the kernels for this device and record them again",
+        )
+
+
+def check_queues(device: Device, plan: Plan) -> None:
+    """No program wants more queues than the agent has at a time."""
+    wanted, most = plan.program.lanes, device.agent.max_queues
+    if wanted > most:
+        raise BindingError(
+            "RL0717",
+            where=f"instantiate on {device.name}",
+            seen=f"a program of {wanted} queues",
+            allowed=f"at most {most} there",
+            do=f"compile with queues={most} or less, or with fewer lanes",
         )
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from .encoders import family_for
 from .encoders.decode import decode
 from .errors import EncodeError, RecordError, UnsupportedTarget
+from .fitting import require
 from .safety import Finding, Step, between_replays, check_steps, starts
 
 if TYPE_CHECKING:
@@ -60,8 +61,10 @@ def verify_words(
     `Program.ibs`; by default every replay is the whole stream. gfx10_wait="partial_flush" believes it on gfx10.
 
     Raises EncodeError for words that are no packets of the target, UnsupportedTarget when the plan is for another one,
-    RecordError for entries outside the stream, UnsupportedKernel for a plan that recording would have refused.
+    RecordError for what is no plan and for entries outside the stream, UnsupportedKernel for a plan that recording
+    would have refused.
     """
+    require(plan, "Plan", "verify_words")
     listed = _listed(words)
     if plan.target != target:
         raise UnsupportedTarget(

@@ -22,7 +22,7 @@ from .encoders.limits import BLOCK_LIMIT
 from .errors import CodeObjectError, RecordError, UnsupportedKernel, UnsupportedTarget
 
 if TYPE_CHECKING:
-    from radiowave import CodeObject, InstructionCheck, KernelFacts
+    from radiowave import CodeObject, InstructionCheck, KernelFacts, Manifest
 
     from .encoders import DispatchWords
 
@@ -275,12 +275,19 @@ class Module:
     RecordError for a name that is no kernel of it.
     """
 
-    def __init__(self, source: bytes, label: str, target: str | None = None) -> None:
+    def __init__(
+        self,
+        source: bytes,
+        label: str,
+        target: str | None = None,
+        certificates: Mapping[str, Certificate] | None = None,
+    ) -> None:
         self.label = label
         parsed = _parse(source, label, target)
         self.parsed, self.data, self.sha256, self.target = parsed, parsed.data, parsed.sha256, parsed.target
+        certified = certificates or {}
         self.kernels: Mapping[str, Kernel] = {
-            name: _kernel(parsed.target, facts, self) for name, facts in parsed.kernels.items()
+            name: _kernel(parsed.target, facts, self, certified.get(name)) for name, facts in parsed.kernels.items()
         }
 
     def __getitem__(self, name: str) -> Kernel:
@@ -306,16 +313,25 @@ class Module:
         return f"<Module {self.label} {self.target}: {', '.join(sorted(self.kernels))}>"
 
 
-def load(source: str | PathLike[str] | bytes, target: str | None = None, *, sha256: str | None = None) -> Module:
+def load(
+    source: str | PathLike[str] | bytes,
+    target: str | None = None,
+    *,
+    sha256: str | None = None,
+    manifest: str | PathLike[str] | bytes | Manifest | None = None,
+) -> Module:
     """Read an AMDGPU code object from a path or from bytes. Needs no device.
 
     The file may also be a clang offload bundle, compressed or not, or a host program or library with such bundles
     inside. `target` (a target id such as "gfx1201" or "gfx1010:xnack-") says which code object to take; it may be left
     out where there is only one. `sha256` (hex), when given, is what the bytes of the whole file must hash to.
+    `manifest` (a path, bytes, or one that radiowave made) gives the kernels their certificates, for exactly these
+    bytes: where a disassembler exists they are certified again and the weaker certificate counts.
 
     Raises CodeObjectError for anything that is not whole, linked and for a supported GPU, and for a file that holds
-    none or several for the target; UnsupportedTarget for a target that is not on the list; OSError when the file cannot
-    be read.
+    none or several for the target, or a manifest that is damaged or about other bytes; UnsupportedTarget for a target
+    that is not on the list; RecordError for a certificate that Redline does not know; OSError when a file cannot be
+    read.
     """
     data, label = (source, "<bytes>") if isinstance(source, bytes) else (Path(source).read_bytes(), str(source))
     seen = hashlib.sha256(data).hexdigest()
@@ -327,7 +343,12 @@ def load(source: str | PathLike[str] | bytes, target: str | None = None, *, sha2
             allowed=f"sha256 {sha256.lower()}",
             do="build it again, or give the hash of the bytes that you mean to load",
         )
-    return Module(data, label, target)
+    if manifest is None:
+        return Module(data, label, target)
+    from .certified import certificates
+
+    found, target_id = certificates(manifest, data, label, target)
+    return Module(data, label, target_id, found)
 
 
 def _parse(source: bytes, label: str, target: str | None) -> CodeObject:
@@ -356,7 +377,7 @@ def _parse(source: bytes, label: str, target: str | None) -> CodeObject:
     return parsed
 
 
-def _kernel(target: str, facts: KernelFacts, module: Module) -> Kernel:
+def _kernel(target: str, facts: KernelFacts, module: Module, certificate: Certificate | None) -> Kernel:
     words = facts.descriptor
     return Kernel(
         name=facts.name,
@@ -380,5 +401,6 @@ def _kernel(target: str, facts: KernelFacts, module: Module) -> Kernel:
         uniform_workgroups=facts.has_uniform_workgroups,
         kernarg_align=facts.kernarg_align,
         symbol=facts.symbol,
+        certificate=certificate,
         module=module,
     )

@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .encoders import family_for
+from .fitting import require
 from .foreign import verify_words
 from .lane_steps import LaneReader, LaneStep
 from .packets import FINAL, IB
@@ -30,9 +31,12 @@ if TYPE_CHECKING:
 def verify_program(plan: Plan, program: Program) -> tuple[Finding, ...]:
     """Everything that is not safe when this program of the plan is submitted; empty when packets and words suffice.
 
-    Raises EncodeError for words that are no packets of the target, UnsupportedKernel for a plan that recording would
-    have refused.
+    `verify` and `verify_words` judge one stream; this judges every form. Raises RecordError for what is no plan or no
+    program, EncodeError for words that are no packets of the target, UnsupportedTarget for a program of another one,
+    UnsupportedKernel for a plan that recording would have refused.
     """
+    require(plan, "Plan", "verify_program")
+    require(program, "Program", "verify_program")
     releases = (True, False) if plan.boundary == "queue" else (True,)
     found: dict[Finding, None] = {}
     for release in releases:

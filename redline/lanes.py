@@ -43,20 +43,23 @@ def queue_cap(target: str) -> int:
 def asked(plan: Plan, queues: Queues, most: int) -> int | tuple[int, ...]:
     """`queues=` as a number of queues, or as a lane for each launch, by recorded index.
 
-    Raises RecordError for another number than "auto" or 1 to `most`, and for a list that is no lane for each launch.
+    Raises RecordError for another number than "auto" or 1 to `most`, and for a list that is no lane for each launch or
+    has more than `most` lanes.
     """
     if isinstance(queues, str) and queues == "auto":
         return queue_cap(plan.target)
     number, lanes = _ints(queues)
     if number is not None and 1 <= number <= most:
         return number
-    if lanes is not None and len(lanes) == len(plan.launches) and min(lanes) >= 0 and max(lanes) < MOST_LANES:
+    fits = lanes is not None and len(lanes) == len(plan.launches) and min(lanes) >= 0 and max(lanes) < MOST_LANES
+    if lanes is not None and fits and len(set(lanes)) <= most:
         return lanes
     raise RecordError(
         "RL0132",
         where="queues=",
         seen=reprlib.repr(queues),
-        allowed=f'"auto", 1 to {most}, or {len(plan.launches)} numbers from 0 to {MOST_LANES - 1}, one for each launch',
+        allowed=f'"auto", 1 to {most}, or {len(plan.launches)} numbers from 0 to {MOST_LANES - 1}, one for each launch,'
+        f" at most {most} different ones",
         do="give how many queues a replay may use, or a lane for each launch as recorded",
     )
 

@@ -141,9 +141,9 @@ class Plan:
     @cached_property
     def fences(self) -> Fences:
         """The fences that this plan needs. Raises HazardError as `derive` does."""
-        from .fences import derive
+        from .fences import derived
 
-        return derive(self)
+        return derived(self)
 
     @cached_property
     def program(self) -> Program:

@@ -24,6 +24,7 @@ from .aql_lanes import derive_aql
 from .encoders.emit import KERNARG_RELOC
 from .errors import EncodeError, RecordError
 from .fences import Fences, derive
+from .fitting import require
 from .kernarg import Slot
 from .kernel import Kernel
 from .lanes import MOST_LANES, MOST_QUEUES, Lanes, Queues, asked, chains, independent, phases
@@ -181,10 +182,12 @@ def lower(
     as often as without it.
     Lanes have fences of their own, derived here: `fences` must then be those that `derive` gives for the plan.
 
-    Raises RecordError for an unknown option and for counts in memory with form="aql", EncodeError for fences of another
-    plan and when a limit is exceeded, UnsupportedKernel and UnsupportedTarget for what recording would have refused,
-    HazardError as `derive` does.
+    Raises RecordError for what is no plan or no fences, for an unknown option and for counts in memory with form="aql",
+    EncodeError for fences of another plan and when a limit is exceeded, UnsupportedKernel and UnsupportedTarget for
+    what recording would have refused, HazardError as `derive` does.
     """
+    require(plan, "Plan", "lower")
+    require(fences, "Fences", "lower")
     _check_fences(plan, fences)
     options = Options(gfx10_wait, elide, 1, phased, form, profile)
     _check_options(options)

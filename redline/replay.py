@@ -18,7 +18,7 @@ from . import hsa
 from .bindings import bind, merged, touched
 from .ending import Ending
 from .errors import BindingError, HsaError, NotRecorded, QueueFailed, ReplayTimeout
-from .fitting import check_grid, check_plan, check_target
+from .fitting import check_grid, check_plan, check_queues, check_target
 from .flight import Flight
 from .kernarg import encode
 from .packets import Batches, repeated
@@ -50,6 +50,7 @@ class Replay:
         check_target(device, plan)
         self._bound = bind(plan, device, bindings)
         check_grid(device, plan)
+        check_queues(device, plan)
         self._name = f"plan {plan.fingerprint[:16]}"
         self._missing = {slot.name for slot in plan.slots if slot.default is None}
         self._types = {slot.name: (at, slot.type, f"slot {slot.name!r}") for at, slot in enumerate(plan.slots)}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from .encoders.aql import HEADER
 from .fences import CLASS_BITS, Fence, Fences, all_classes, full_fences
 from .program import lower
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from .program import Program
 
 SCHEMA: Final = 1
+#: Types of packets that programs have: a vendor packet runs an indirect buffer.
+_PACKETS: Final = {name: HEADER.by_name["TYPE"].names[name] for name in ("VENDOR", "KERNEL_DISPATCH", "BARRIER_AND")}
 
 
 def stats(plan: Plan) -> dict[str, Any]:
@@ -25,7 +28,8 @@ def stats(plan: Plan) -> dict[str, Any]:
     `drains` and `acquires` are of one replay, the warm entry's included; `entry` and `exit` count the drain and acquire
     or release of a cold start and of the release. `chain` is the longest chain of hazards: no order of one replay needs
     fewer drains. `full` and `per_dependent_launch` have the same figures for fences="full" and for a drain and acquire
-    before every launch that must wait.
+    before every launch that must wait; these are of one queue, whatever the form. `submission` counts what a replay
+    really publishes.
     """
     return {
         "schema": SCHEMA,
@@ -33,8 +37,27 @@ def stats(plan: Plan) -> dict[str, Any]:
         "chain": max(plan.levels),
         **_figures(plan, plan.fences, plan.program),
         "kernarg_bytes": len(plan.program.kernarg),
+        "submission": submission(plan.program),
         "full": _compared(plan, full_fences(plan)),
         "per_dependent_launch": _compared(plan, _per_dependent_launch(plan)),
+    }
+
+
+def submission(program: Program) -> dict[str, Any]:
+    """What one replay publishes: queues and their recorded launches, packets by type, streams of words, signals."""
+    types, counts = np.unique(program.packets["words"][:, 0] & 0xFF, return_counts=True)
+    found = dict(zip(types.tolist(), counts.tolist(), strict=True))
+    lanes: list[list[int]] = [[] for _ in range(program.lanes)]
+    for packet, lane in enumerate(program.packets["lane"].tolist()):
+        lanes[lane] += program.launches_of(packet)
+    return {
+        "form": program.form,
+        "queues": program.lanes,
+        "packets": {name: found.get(number, 0) for name, number in _PACKETS.items()},
+        "streams": len(program.streams),
+        "signals": program.signals,
+        "launches_by_queue": lanes,
+        "reason": program.reason,
     }
 
 

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import HazardError
+from .fitting import require
 from .launch import INDIRECT
 
 if TYPE_CHECKING:
@@ -106,8 +107,9 @@ _IN_L2: Final = ("device", "host", "fine")
 def verify(plan: Plan, fences: Fences) -> tuple[Finding, ...]:
     """Everything that is not safe, at most 1,000 findings; empty when order and fences are sufficient.
 
-    Raises HazardError for fences that stand where the plan has no position.
+    Raises RecordError for what is no plan, HazardError for what are no fences, or stand where the plan has no position.
     """
+    require(plan, "Plan", "verify")
     _check_fences(plan, fences)
     return check_steps(plan, list(_steps(plan, fences)))
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from .accesses import Accesses, AccessRows
@@ -33,9 +33,11 @@ def split(plan: Plan, k: int) -> tuple[Plan, Plan]:
             do="leave at least one launch on both sides",
         )
     parts = _part(plan, plan.order[:k]), _part(plan, plan.order[k:])
-    options = plan.program.options
-    for part in parts:
-        part.__dict__["program"] = lower(part, part.fences, gfx10_wait=options.gfx10_wait, elide=options.elide)
+    for part, order in zip(parts, (plan.order[:k], plan.order[k:]), strict=True):
+        options = asdict(plan.program.options)
+        if not isinstance(options["queues"], int):  # a lane for each launch
+            options["queues"] = tuple(options["queues"][index] for index in order)
+        part.__dict__["program"] = lower(part, part.fences, **options)
     return parts
 
 

@@ -19,6 +19,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
 from importlib import import_module
 from importlib.metadata import version
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -139,9 +140,70 @@ def hostile_disassembler() -> dict[str, Any]:
     return _hostile("disassembler", 3000)
 
 
+def hostile_manifests() -> dict[str, Any]:
+    """Damaged and forged manifests."""
+    return _hostile("manifests", 100_000)
+
+
+def hip_kernels() -> dict[str, Any]:
+    """Eight HIP sources by every compiler found, five targets, both wave sizes, on the software device."""
+    import redline as rl
+    from radiowave.hip import HipJob, compile_hip_file
+    from radiowave.hip_compilers import find_hip_compilers
+    from tests.radiowave.hip_cases import CASES, FOLDER, wrong
+
+    compilers = [c.identity() for c in find_hip_compilers() if c.compiler]
+    failures, cases = [], 0
+    for target in ("gfx1010", "gfx1030", "gfx1100", "gfx1151", "gfx1201"):
+        with rl.open(f"sim:{target}") as device:
+            for compiler, wave, name in product((c["name"] for c in compilers), (32, 64), CASES):
+                build = compile_hip_file(FOLDER / f"{name}.hip", HipJob(target, wave), toolchain=compiler)
+                found = wrong(rl.load(build.data)[name], CASES[name](), device)
+                cases += 1
+                failures += [f"{name} {target} wave{wave} {compiler}: {found}"] if found else []
+    return {"cases": cases, "failures": failures, "compilers": compilers}
+
+
 def _hostile(name: str, count: int) -> dict[str, Any]:
     record: dict[str, Any] = import_module(f"redline_fuzz.hostile_{name}").run(count, 1)
     return {"cases": record["cases"], "failures": record["failures"], "record": _short(record)}
+
+
+def certify_sound() -> dict[str, Any]:
+    """100,000 random scalar kernels certified and run: no load leaves its class; three old mistakes are found."""
+    from tests.radiowave.assemble import TARGETS
+    from tests.radiowave.certifier_holes import HOLES
+    from tests.radiowave.soundness import Tally
+
+    count, most, step = 100_000, 20_000, 500
+    share = -(-count // len(TARGETS))
+    chunks = [(target, first, min(step, share - first)) for target in TARGETS for first in range(0, share, step)]
+    tally = Tally()
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        for part in pool.map(_certified, chunks):
+            tally.add(part)
+        needed = dict(zip(HOLES, pool.map(_programs_to_find, HOLES, [most] * len(HOLES)), strict=True))
+    missed = [f"{hole} is not found within {most:,} programs" for hole, number in needed.items() if number is None]
+    record = {"distribution": str(tally), "programs": tally.programs, "loads": tally.loads, "programs_to_find": needed}
+    return {"cases": tally.programs.total(), "failures": tally.found + missed, "record": record}
+
+
+def _certified(chunk: tuple[str, int, int]) -> Any:
+    from radiowave import Disassembler
+    from tests.radiowave.soundness import judge_seeds
+
+    target, first, count = chunk
+    with Disassembler() as disassembler:
+        return judge_seeds(range(first, first + count), target, disassembler)
+
+
+def _programs_to_find(hole: str, most: int) -> int | None:
+    from radiowave import Disassembler
+    from tests.radiowave.certifier_holes import HOLES
+    from tests.radiowave.soundness import programs_to_find
+
+    with Disassembler() as disassembler, HOLES[hole]():
+        return programs_to_find("gfx1100", disassembler, most)
 
 
 def fuzz_ci() -> dict[str, Any]:
@@ -261,6 +323,9 @@ PROOFS: dict[str, Proof] = {
     "hostile_streams": hostile_streams,
     "hostile_rings": hostile_rings,
     "hostile_disassembler": hostile_disassembler,
+    "hostile_manifests": hostile_manifests,
+    "hip_kernels": hip_kernels,
+    "certify_sound": certify_sound,
     "fuzz_ci": fuzz_ci,
     "fuzz_deep": fuzz_deep,
     "self_test": self_test,

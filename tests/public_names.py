@@ -53,9 +53,15 @@ FACTS = ("redline.encoders.", "redline.hsa.", "redline.kernel", "radiowave.")
 NO_FACTS = (
     "redline.kernels",
     "redline.encoders.findings",
+    "redline.hsa.rocm_version",
     "radiowave.toolchain",
     "radiowave.compile",
+    "radiowave.contracts",
+    "radiowave.difference",
     "radiowave.errors",
+    "radiowave.manifest",
+    "radiowave.recipes",
+    "radiowave.verification",
 )
 SOURCE = re.compile(
     r"AMDGPUUsage|AMDHSAKernelDescriptor\.h|ClangOffloadBundler|ELF\.h|llvm-c/|\bhsa\.h|hsa_ext_amd\.h"

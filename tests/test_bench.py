@@ -8,11 +8,12 @@ import json
 from dataclasses import replace
 
 import pytest
-from redline_bench import compare, encode, plan, replay, shapes, sim
+from redline_bench import compare, encode, plan, radiowave, replay, shapes, sim
 
 import redline as rl
 from redline import Plan, cli
 from redline.accesses import Accesses, AccessRows
+from redline.kernels import SPECS
 from redline.ordering import unordered_pairs
 from tests.devices import module, two_launches
 
@@ -179,3 +180,12 @@ def test_unknown_benchmark_is_usage(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         cli.main(["bench", "gpu"])
     assert "no benchmark 'gpu'" in capsys.readouterr().err
+
+
+def test_radiowave_reports_ratios_to_what_it_rests_on() -> None:
+    """One row a target; nothing about how long anything takes."""
+    (row,) = radiowave.measurements(1, ("gfx1201",))["rows"]
+    assert row["kernels"] == len(SPECS)
+    assert set(row["ms_per_kernel"]) == {"inspect", "pyelftools", "certify", "disassemble"}
+    assert {"inspect_to_pyelftools", "certify_to_disassemble"} <= set(row)
+    assert "gfx1201" in radiowave.table({"rows": [row]})

@@ -344,3 +344,60 @@ def test_the_check_of_dot_finds_a_broken_text() -> None:
     for broken in (good.replace('"', "", 1), good.replace("  }\n", "", 1), good.replace("->", "--")):
         with pytest.raises(AssertionError):
             _check_dot(broken)
+
+
+# -- forms of several queues --
+
+#: Options of compile, and what four chains of two launches come to: form, queues, packets, signals.
+FORMS: dict[str, tuple[dict[str, Any], tuple[str, int, dict[str, int], int]]] = {
+    "one stream": ({}, ("pm4", 1, {"VENDOR": 1, "KERNEL_DISPATCH": 0, "BARRIER_AND": 0}, 1)),
+    "two queues": ({"queues": 2}, ("pm4 lanes", 2, {"VENDOR": 2, "KERNEL_DISPATCH": 0, "BARRIER_AND": 1}, 2)),
+    "phases": (
+        {"queues": 2, "phased": True},
+        ("pm4 phases", 2, {"VENDOR": 4, "KERNEL_DISPATCH": 0, "BARRIER_AND": 3}, 5),
+    ),
+    "AQL": ({"queues": 4, "form": "aql"}, ("aql", 4, {"VENDOR": 0, "KERNEL_DISPATCH": 8, "BARRIER_AND": 4}, 4)),
+}
+
+
+def chains() -> rl.Graph:
+    """Four chains that share nothing."""
+    graph = rl.Graph()
+    for at in range(4):
+        buffer = graph.buffer(f"b{at}", 64, role="out")
+        graph.launch(rl.Kernel.synthetic("first"), grid=1, block=1, args=[rl.write(buffer)])
+        graph.launch(rl.Kernel.synthetic("second"), grid=1, block=1, args=[rl.update(buffer)])
+    return graph
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_stats_count_what_is_published(name: str) -> None:
+    """Packets by type, queues and signals of each form; every launch on one queue."""
+    options, (form, queues, packets, signals) = FORMS[name]
+    plan = chains().compile(**options)
+    found = plan.stats()["submission"]
+    assert (found["form"], found["queues"], found["packets"], found["signals"]) == (form, queues, packets, signals)
+    assert sum(found["packets"].values()) == len(plan.program.packets)
+    assert sorted(index for launches in found["launches_by_queue"] for index in launches) == list(range(8))
+    assert (f"submitted as {form}" in plan.explain()) == (form != "pm4")
+    assert plan.explain(json=True)["submission"] == found
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_halves_are_lowered_like_the_whole(name: str) -> None:
+    """With its options: form, and queues where a half has work for them."""
+    options, (form, *_) = FORMS[name]
+    plan = chains().compile(**options)
+    for half in plan.split(6):
+        assert replace(half.program.options, queues=0) == replace(plan.program.options, queues=0)
+        assert rl.verify_program(half, half.program) == ()
+    assert plan.split(6)[0].program.form == form
+
+
+def test_halves_keep_the_lane_of_each_launch() -> None:
+    """A list names lanes by recorded launch; the halves' launches are numbered anew."""
+    plan = chains().compile(queues=[0, 0, 1, 1, 0, 0, 1, 1])
+    first, second = plan.split(5)
+    lanes = dict(enumerate([0, 0, 1, 1, 0, 0, 1, 1]))
+    for half, order in ((first, plan.order[:5]), (second, plan.order[5:])):
+        assert half.program.options.queues == tuple(lanes[index] for index in order)

@@ -197,6 +197,37 @@ def test_what_is_no_number_of_queues_is_refused(options: dict[str, Any], fences:
         assert graph.compile(queues=good, fences=fences, **options).program.lanes == 1  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("options", [{}, {"phased": True}])
+def test_a_list_has_no_more_lanes_than_a_number_may_ask_for(options: dict[str, Any]) -> None:
+    """Five queues of indirect buffers are refused either way; AQL packets may go to five."""
+    graph = rl.Graph()
+    for at in range(5):
+        graph.launch(rl.Kernel.synthetic("k"), grid=1, block=1, args=[rl.write(graph.buffer(f"b{at}", 4))])
+    for queues in (5, [0, 1, 2, 3, 4]):
+        with pytest.raises(rl.RecordError, match="RL0132 queues="):
+            graph.compile(queues=queues, **options)
+        assert graph.compile(queues=queues, form="aql").program.lanes == 5
+    assert graph.compile(queues=[0, 1, 2, 9, 0], **options).program.lanes == 4
+
+
+def test_no_more_queues_than_the_agent_has(device: rl.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Said before anything is allocated."""
+    graph = two_copies()
+    monkeypatch.setitem(vars(device.agent), "max_queues", 1)
+    with pytest.raises(rl.BindingError, match="RL0717 .*a program of 2 queues; allowed: at most 1"):
+        device.instantiate(graph.compile(queues=2), buffers(device, graph))
+
+
+def two_copies() -> rl.Graph:
+    """Two launches that share nothing but what they read."""
+    graph = rl.Graph()
+    x = graph.buffer("x", 256, role="in")
+    for at in range(2):
+        end = graph.buffer(f"out{at}", 256, role="out")
+        graph.launch(module("copy")["copy"], grid=1, block=256, args=[rl.write(end), rl.read(x), 64])
+    return graph
+
+
 @pytest.mark.parametrize("option", ["elide", "phased", "form", "gfx10_wait"])
 def test_options_are_what_they_say(option: str) -> None:
     """Nothing is taken for True that is not, nor compared that cannot be."""

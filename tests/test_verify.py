@@ -48,6 +48,7 @@ def test_verify_runs_without_the_derivation(monkeypatch: pytest.MonkeyPatch) -> 
         raise AssertionError("verify asked the derivation")
 
     monkeypatch.setattr("redline.fences.derive", refuse)
+    monkeypatch.setattr("redline.fences.derived", refuse)
     compiled = {**vars(sweep), **vars(stabbing)}
     patched = [name for name, value in compiled.items() if callable(value) and not inspect.isclass(value)]
     homes = ("sweep", "stabbing", "fences", "plan", "ordering")
@@ -145,3 +146,25 @@ def test_findings_are_capped() -> None:
     for at in range(1200):
         graph.launch(rl.Kernel.synthetic("r"), grid=1, block=1, args=[rl.read(x[at : at + 1])])
     assert len(rl.verify(Plan.of(graph), Fences())) == 1000
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("derive", (None,)),
+        ("lower", (None, "fences")),
+        ("lower", ("plan", None)),
+        ("verify", ("x", "fences")),
+        ("verify_words", (3, (), "gfx1201")),
+        ("verify_program", (None, "program")),
+        ("verify_program", ("plan", "plan")),
+    ],
+)
+def test_other_things_than_plans_are_named(name: str, given: tuple[Any, ...]) -> None:
+    """Where, what was given, what is allowed, how to get it."""
+    graph = rl.Graph()
+    graph.launch(rl.Kernel.synthetic("k"), grid=1, block=1, args=[rl.write(graph.buffer("x", 4))])
+    plan = graph.compile()
+    real: dict[Any, Any] = {"plan": plan, "fences": plan.fences, "program": plan.program}
+    with pytest.raises(rl.RecordError, match=f"RL0143 {name}: .*; allowed: a "):
+        getattr(rl, name)(*(real.get(thing, thing) for thing in given))

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """`redline bench` or `python -m redline_bench`: run benchmarks and print one JSON record with machine and versions.
 
-`plan` or `replay` alone prints a table unless `--json` is given. Encoding and planning need no kernels; `replay` builds
-saxpy first, `sim` the tiled matmul, `compare` the demo's kernels. Exits with 1 when the software device is slower than
-what is promised for it, with 2 when the two plans of `compare` have different results: then there is no record.
+`plan`, `radiowave` or `replay` alone prints a table unless `--json` is given. Encoding and planning need no kernels;
+`replay` builds saxpy first, `sim` the tiled matmul, `compare` the demo's kernels, `radiowave` all of the package's.
+Exits with 1 when the software device is slower than what is promised for it, with 2 when the two plans of `compare`
+have different results: then there is no record.
 """
 
 from __future__ import annotations
@@ -17,13 +18,14 @@ from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from typing import Any
 
-from redline_bench import compare, encode, plan, replay, sim
+from redline_bench import compare, encode, plan, radiowave, replay, sim
 from redline_bench.shapes import SHAPES
 
-NAMES = ("compare", "encode", "plan", "replay", "sim")
+NAMES = ("compare", "encode", "plan", "radiowave", "replay", "sim")
 #: Those that print a table when they are asked for alone, without --json.
 _TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "plan": lambda found: plan.table(found["rows"]),
+    "radiowave": radiowave.table,
     "replay": replay.table,
 }
 
@@ -36,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     most = f"launches (default: 1000; plan: {_list(plan.SIZES)}; replay: {_list(replay.SIZES)})"
     parser.add_argument("--launches", type=int, help=most)
     parser.add_argument("--shape", action="append", choices=SHAPES, help="plan: only this shape; may be repeated")
-    parser.add_argument("--json", action="store_true", help="plan, replay: the record instead of a table")
+    parser.add_argument("--json", action="store_true", help="plan, radiowave, replay: the record instead of a table")
     parser.add_argument(
         "--quick", action="store_true", help="three rounds, and replay with one workgroup a launch only"
     )
@@ -66,6 +68,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if "plan" in names:
         rows = plan.measurements(given or plan.SIZES, rounds, options.shape or tuple(SHAPES))
         record["plan"] = {"schema": plan.SCHEMA, "rows": rows}
+    if "radiowave" in names:
+        record["radiowave"] = radiowave.measurements(rounds)
     if "replay" in names:
         blocks = replay.BLOCKS[:1] if options.quick else replay.BLOCKS
         record["replay"] = replay.measurements(rounds, given or replay.SIZES, blocks)

@@ -43,6 +43,7 @@ HOSTILE_TARGETS = {
     "streams": ("damaged PM4 streams", {"quick": 200, "ci": 2000, "deep": 100_000}),
     "rings": ("damaged AQL packets and rings", {"quick": 50, "ci": 300, "deep": 10_000}),
     "disassembler": ("a disassembler that is fed hostile bytes and killed", {"quick": 20, "ci": 100, "deep": 2000}),
+    "manifests": ("damaged and forged manifests of code objects", {"quick": 100, "ci": 2000, "deep": 50_000}),
 }
 
 PROFILES = ("quick", "ci", "deep")

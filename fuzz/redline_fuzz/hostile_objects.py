@@ -187,10 +187,16 @@ def link(damaged: Case) -> str:
 
 def show(damaged: Case) -> str:
     """Radiowave's inspection, as text and as JSON."""
-    found = inspect(damaged.data)
+    found = inspect(damaged.data, disassembler=_disassembler())
     json.dumps(inspection_json(found))
     "\n".join(inspection_lines(found)).encode()
     return next((content.fault.code for content in found.contents if content.fault), "read")
+
+
+@cache
+def _disassembler() -> radiowave.Disassembler:
+    """One for all cases of a process; it ends with it."""
+    return radiowave.Disassembler()
 
 
 def load(damaged: Case) -> str:

@@ -13,6 +13,7 @@
     queue.py        Queue: a ring, its state, QueueFailed
     submission.py   Submission: packets for one or several queues, submitted again and again
     publish.py      compiled: reserve, publish, ring; the order of the stores into a ring
+    rocm_version.py the ROCm that the library belongs to, and a warning where it is old
     code_object.py  LoadedCode: kernel objects by name
     null.py         Runtime.null(target): takes packets and runs nothing, for benchmarks
     null_calls.py   compiled: its signals, queue indices and doorbell
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from redline.hsa.code_object import LoadedCode
     from redline.hsa.memory import Buffer, PointerInfo, pointer_info
     from redline.hsa.queue import Queue
+    from redline.hsa.rocm_version import OldRuntimeWarning
     from redline.hsa.runtime import Runtime
     from redline.hsa.signal import Signal
     from redline.hsa.submission import Submission
@@ -39,6 +41,7 @@ __all__ = [
     "Agent",
     "Buffer",
     "LoadedCode",
+    "OldRuntimeWarning",
     "PointerInfo",
     "Queue",
     "Runtime",
@@ -51,6 +54,7 @@ _HOMES = {
     "Agent": "agent",
     "Buffer": "memory",
     "LoadedCode": "code_object",
+    "OldRuntimeWarning": "rocm_version",
     "PointerInfo": "memory",
     "Queue": "queue",
     "Runtime": "runtime",

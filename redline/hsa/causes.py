@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What usually is behind a status that an HSA call returns, and what to do about it: one line for each status.
+"""What usually is behind a status that an HSA call returns, and what to do about it: one line for each status, and for
+calls where the same status has another usual cause, one of their own.
 
 Sources: the @retval texts of hsa.h and hsa_ext_amd.h, and where ROCr's runtime returns them.
 """
@@ -68,6 +69,34 @@ _TEXTS: Final = {
 CAUSES: Final[dict[int, str]] = {Status[f"HSA_STATUS_{name}"]: text for name, text in _TEXTS.items()}
 
 
-def cause(status: int) -> str:
-    """What usually is behind a status, and what to do; for one that the headers do not name, where to look."""
-    return CAUSES.get(status, f"a status that hsa.h does not name: {_REPORT}")
+_OF_CALLS: Final = {
+    ("hsa_init", "ERROR"): "/dev/kfd cannot be opened: load the amdgpu driver, be in the groups video and render",
+    ("hsa_queue_create", "ERROR_OUT_OF_RESOURCES"): "hardware queues used up, by this or another process: close "
+    "replays and queues, or other processes that use the GPU",
+    ("hsa_queue_create", "ERROR_INVALID_ARGUMENT"): "a ring size that is no power of two or larger than the agent's "
+    "limit: ask for fewer packets",
+    ("hsa_signal_create", "ERROR_OUT_OF_RESOURCES"): "signals used up: the driver has some thousand interrupt events "
+    "for a process; close replays that are done",
+    ("hsa_amd_memory_pool_allocate", "ERROR_OUT_OF_RESOURCES"): "no such room in the pool: free buffers, or see with "
+    "amd-smi which process holds the memory",
+    ("hsa_amd_memory_pool_allocate", "ERROR_INVALID_ARGUMENT"): "a size or flag that this pool does not take: ask for "
+    "fewer bytes, or for another kind of memory",
+    ("hsa_amd_agents_allow_access", "ERROR_OUT_OF_RESOURCES"): "no room in the GPU's page tables: free buffers",
+    ("hsa_executable_load_agent_code_object", "ERROR_OUT_OF_RESOURCES"): "no room for the code on the GPU: close "
+    "replays, or other processes that use the GPU",
+    ("hsa_executable_load_agent_code_object", "ERROR_INVALID_CODE_OBJECT"): "code for another target or target "
+    "feature (xnack, sramecc), or newer than this ROCm: compile for this agent; see `radiowave inspect`",
+    ("hsa_amd_queue_cu_set_mask", "ERROR_INVALID_ARGUMENT"): "a mask that names no unit of this agent: "
+    "see agent.compute_units",
+}
+
+#: By call and status.
+CAUSES_OF_CALLS: Final[dict[tuple[str, int], str]] = {
+    (call, Status[f"HSA_STATUS_{name}"]): text for (call, name), text in _OF_CALLS.items()
+}
+
+
+def cause(call: str, status: int) -> str:
+    """What usually is behind a status of a call, and what to do; for one that no header names, where to look."""
+    general = CAUSES.get(status, f"a status that hsa.h does not name: {_REPORT}")
+    return CAUSES_OF_CALLS.get((call, status), general)

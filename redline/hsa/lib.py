@@ -92,7 +92,7 @@ class Hsa:
             where=name,
             seen=f"{status_text(status)}{f' ({fault})' if fault else ''}",
             allowed="HSA_STATUS_SUCCESS (0x0)",
-            do=cause(status),
+            do=cause(name, status),
         )
 
 

@@ -9,14 +9,16 @@ from importlib import import_module
 from typing import Any
 
 import pytest
-from redline_fuzz import bounded, hostile_disassembler, hostile_rings, hostile_streams
+from redline_fuzz import bounded, hostile_disassembler, hostile_manifests, hostile_rings, hostile_streams
 
 from radiowave import Disassembler
 from redline.sim.packets import Pm4Reader
 from redline.sim.signals import Signals
 
 
-@pytest.mark.parametrize(("name", "count"), [("streams", 1000), ("rings", 150), ("disassembler", 60)])
+@pytest.mark.parametrize(
+    ("name", "count"), [("streams", 1000), ("rings", 150), ("disassembler", 60), ("manifests", 400)]
+)
 def test_a_slice_is_answered(name: str, count: int) -> None:
     """Every case was read, refused or failed with a status; no crash, no hang, no dead process."""
     record = import_module(f"redline_fuzz.hostile_{name}").run(count, 1)
@@ -78,6 +80,13 @@ def test_a_child_that_answers_wrong_is_a_finding(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(Disassembler, "decode", wrong)
     assert "reads as" in bounded.one(hostile_disassembler.judge, 1, 1)[1]
+
+
+def test_a_verdict_that_is_believed_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A verification that keeps the narrower certificate."""
+    monkeypatch.setattr("radiowave.verification._recertified", lambda *_arguments: None)
+    answers = [bounded.one(hostile_manifests.judge, 1, index) for index in range(400)]
+    assert any("its code scalar_args" in what for _answer, what in answers)
 
 
 def test_a_process_that_dies_is_a_finding() -> None:

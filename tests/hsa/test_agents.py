@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from ctypes import c_uint32
@@ -16,10 +17,11 @@ import pytest
 import redline as rl
 from redline.doctor import rocm_version
 from redline.errors import HsaError, QueueFailed
-from redline.hsa import Runtime
+from redline.hsa import OldRuntimeWarning, Runtime
 from redline.hsa.abi import AGENT_CALLBACK, AgentInfo, Status
-from redline.hsa.causes import CAUSES
+from redline.hsa.causes import CAUSES, CAUSES_OF_CALLS
 from redline.hsa.lib import Hsa
+from redline.hsa.prototypes import PROTOTYPES
 from redline.sim.agents import CPU_AGENT, GPU_AGENT
 from redline.sim.runtime import SimRuntime
 from tests.hsa.fakes import fake_agent, table_with
@@ -200,7 +202,16 @@ def test_every_status_has_its_usual_causes() -> None:
         error = agent.runtime.hsa.refused("hsa_queue_create", Status.HSA_STATUS_ERROR_OUT_OF_RESOURCES)
     text = r"RL0902 hsa_queue_create: HSA_STATUS_ERROR_OUT_OF_RESOURCES (0x1008)"
     assert str(error).startswith(text)
-    assert "used up" in error.do
+    assert "hardware queues used up" in error.do
+
+
+def test_causes_of_single_calls() -> None:
+    """Calls that we make, statuses that are errors, and another cause than the status alone has."""
+    for (call, status), text in CAUSES_OF_CALLS.items():
+        assert call in PROTOTYPES
+        assert text != CAUSES[status]
+        with device() as (_, agent):
+            assert agent.runtime.hsa.refused(call, status).do == text
 
 
 def test_the_rocm_version_stands_beside_the_library(tmp_path: Path) -> None:
@@ -217,3 +228,24 @@ def test_the_rocm_version_stands_beside_the_library(tmp_path: Path) -> None:
     (tmp_path / ".info" / "version").write_text("develop\n")
     assert rocm_version(str(library)) == "develop"
     assert rocm_version("").startswith("unknown"), "no file, no folder to look in"
+
+
+@pytest.mark.parametrize(("version", "warns"), [("6.4.3", True), ("7.13.0", True), ("7.14.0", False), ("", False)])
+def test_an_old_rocm_is_warned_about(version: str, warns: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When a GPU is opened, with the place of the caller; the device is usable all the same."""
+    monkeypatch.setattr("redline.hsa.rocm_version.installed_version", lambda _library: version)
+    monkeypatch.setattr("redline.hsa.rocm_version.file_of", lambda _library: "")
+    monkeypatch.setattr("redline.hsa.rocm_version.search_library", lambda: (object(), []))
+    with two_gpus(monkeypatch), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with rl.open("hsa:0") as opened:
+            assert opened.target == "gfx1201"
+    assert [(w.category, w.filename) for w in caught] == ([(OldRuntimeWarning, __file__)] if warns else [])
+    assert all(f"ROCm {version} is older than 7.14" in str(w.message) for w in caught)
+
+
+def test_software_devices_are_of_no_rocm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is looked for."""
+    monkeypatch.setattr("redline.hsa.rocm_version.search_library", lambda: pytest.fail("looked for ROCm"))
+    for name in ("sim:gfx1201", "null:gfx1201"):
+        rl.open(name).close()

@@ -43,6 +43,16 @@ NEWER = {
 ELSEWHERE = ("amd_aql_pm4_ib_packet_t",)
 
 
+#: Callbacks of ours by their name in `abi.py`, as the headers declare them.
+CALLBACKS = {
+    "AGENT_CALLBACK": "hsa_status_t (*)(hsa_agent_t, void*)",
+    "POOL_CALLBACK": "hsa_status_t (*)(hsa_amd_memory_pool_t, void*)",
+    "QUEUE_ERROR_CALLBACK": "void (*)(hsa_status_t, hsa_queue_t*, void*)",
+    "SYSTEM_EVENT_CALLBACK": "hsa_status_t (*)(const hsa_amd_event_t*, void*)",
+}
+_EVENT = CALLBACKS["SYSTEM_EVENT_CALLBACK"]
+
+
 def _enumerators() -> Iterator[tuple[str, int]]:
     for _, kind in inspect.getmembers(abi, inspect.isclass):
         if issubclass(kind, IntEnum | IntFlag) and kind.__module__ == abi.__name__:
@@ -74,6 +84,7 @@ def _probe() -> str:
         types = ", ".join(row.arguments) or "void"
         wanted = f"{row.result} ({types})"
         lines.append(f'_Static_assert(__builtin_types_compatible_p(__typeof__({name}), {wanted}), "{name}");')
+    lines.append(f'_Static_assert(__builtin_types_compatible_p(hsa_amd_system_event_callback_t, {_EVENT}), "event");')
     for name, _ in _enumerators():
         if name not in NEWER:
             lines.append(f'printf("{name} %lld\\n", (long long){name});')
@@ -122,6 +133,24 @@ def test_every_type_passed_by_value_is_as_large_as_the_compilers(numbers: dict[s
     """The words of the prototypes are C's; what ctypes passes for each has its size."""
     sizes = [ctypes.sizeof(CTYPES[name]) for name in _by_value()]
     assert sizes == [numbers[f"passed{number}"] for number in range(len(sizes))]
+
+
+def _of_ctypes(c_type: str) -> Any:
+    return ctypes.c_void_p if c_type.endswith("*") else CTYPES[c_type]
+
+
+def test_callbacks_are_the_headers(numbers: dict[str, int]) -> None:
+    """The texts are those that the probe compared, as arguments of calls or by the typedef; ours say the same."""
+    assert numbers
+    compared = {argument for row in PROTOTYPES.values() for argument in row.arguments} | {_EVENT}
+    names = {name for name in vars(abi) if name.endswith("_CALLBACK")}
+    assert names == set(CALLBACKS)
+    for name, text in CALLBACKS.items():
+        assert text in compared
+        result, arguments = text.split(" (*)(")
+        kind = getattr(abi, name)
+        assert kind._restype_ is _of_ctypes(result)
+        assert list(kind._argtypes_) == [_of_ctypes(argument) for argument in arguments.rstrip(")").split(", ")]
 
 
 def test_the_probe_can_fail(tmp_path: Path) -> None:

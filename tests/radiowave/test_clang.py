@@ -138,6 +138,12 @@ def test_inspect_a_fat_binary(
             assert argument.pop("known")
             assert argument.pop("hidden") == argument["kind"].startswith("hidden_")
         assert kernel.pop("refused_instructions") == []
+        # 1,024 work-items are 8 waves on each of four SIMDs: of gfx1010's 20 slots, 16 are of use.
+        assert kernel.pop("occupancy")["limiter"] == ("workgroup size" if found.target == "gfx1010" else "wave slots")
+        assert kernel.pop("statistics")["global_stores"] == 1
+        assert kernel.pop("certificate")["verdict"] == "vmem_only"
+        assert [(a["reads"], a["writes"]) for a in kernel.pop("accesses")] == [([], True), (["vector"], False)]
+        assert kernel.pop("unknown") == []
         assert kernel == json.loads(json.dumps(asdict(found.kernel("scale"))))
     assert main(["inspect", str(path)]) == 0
     printed = capsys.readouterr().out
