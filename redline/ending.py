@@ -42,18 +42,26 @@ class Ending:
 
     def wait(self, timeout: float) -> None:
         """Wait until the submission in flight is done; `timeout` in seconds. Raises what `Replay.wait` names."""
-        waiters, me = self._flight.waiters, threading.get_ident()
+        flight, me = self._flight, threading.get_ident()
         try:
-            waiters.append(me)  # before the look at the flight's state: `close` tells that first, then looks here
-            with self._flight.lock:
-                ticket, packets, released = self._flight.ticket(), self._packets, self._released
+            flight.waiters.append(
+                me
+            )  # before the look at the flight's state: `close` tells that first, then looks here
+            with flight.lock:
+                ticket, packets, released = flight.ticket(), self._packets, self._released
+                if self._signal.load() < 1:  # most replays are done when somebody asks
+                    self._land(ticket, packets, released)
+                    return
             self._wait_for(ticket, timeout)
-            self._flight.land(ticket, released=released)
-            if released:
-                for queue, last in zip(self._queues, packets, strict=False):  # none after an interrupted submit
-                    queue.completed(last)
+            self._land(ticket, packets, released)
         finally:
-            waiters.remove(me)
+            flight.waiters.remove(me)
+
+    def _land(self, ticket: int, packets: Sequence[int], released: bool) -> None:
+        self._flight.land(ticket, released=released)
+        if released:
+            for queue, last in zip(self._queues, packets, strict=False):  # none after an interrupted submit
+                queue.completed(last)
 
     def note_failure(self) -> None:
         """Let the flight know of a queue that failed, whether or not anybody waits."""

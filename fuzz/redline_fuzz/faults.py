@@ -14,6 +14,7 @@ _ACCESSES, _PLAN, _LOWERING = "redline/accesses.py", "redline/plan.py", "redline
 _SAFETY, _FOREIGN, _EMIT = "redline/safety.py", "redline/foreign.py", "redline/encoders/emit.py"
 _REPLAY, _FLIGHT = "redline/replay.py", "redline/flight.py"
 _PLACED, _PACKETS, _PROGRAM = "redline/placed.py", "redline/packets.py", "redline/program.py"
+_PATCHING = "redline/patching.py"
 _LANES, _AQL_LANES, _PHASES = "redline/lanes.py", "redline/aql_lanes.py", "redline/phases.py"
 _GFX10, _GFX12 = "redline/encoders/gfx10.py", "redline/encoders/gfx12.py"
 
@@ -465,9 +466,9 @@ _DEVICE_ROWS: tuple[tuple[str, str, str, str], ...] = (
         "        apply_relocs(",
         "        if not self.words[self.program.relocs['dword']].any():\n            apply_relocs(",
     ),
-    ("patches go to the first slot", _PLACED, _POINTS, 'rows = program.patches[program.patches["slot"] == 0]'),
-    ("one use of a slot is patched", _PLACED, _POINTS, _POINTS + "[:1]"),
-    ("patches take the first slot's value", _PLACED, "8 * slot", "0 * slot"),
+    ("patches go to the first slot", _PATCHING, _POINTS, 'rows = program.patches[program.patches["slot"] == 0]'),
+    ("one use of a slot is patched", _PATCHING, _POINTS, _POINTS + "[:1]"),
+    ("patches take the first slot's value", _PATCHING, "_CELL * place", "0 * place"),
     ("a submission leaves out its release", _PACKETS, '"end_release" if', '"end" if'),
 )
 

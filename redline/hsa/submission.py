@@ -2,7 +2,8 @@
 """Packets for one or several queues, prepared once and submitted any number of times.
 
 Whatever can be refused is refused before a slot of any ring is reserved; what follows is one call of compiled code
-(`publish.py`). Knows no packet and waits for no completion.
+(`publish.py`). Knows no packet and waits for no completion. Source of the protocol: the HSA Runtime specification's
+user mode queues, and ROCR-Runtime's hsa.h.
 """
 
 from __future__ import annotations
@@ -46,7 +47,11 @@ class Submission:
         words += [signal.handle for signal in signals]
         self._words = np.array(words, np.uint64).view(np.int64)
         self._numbers = self._words.data  # the same; much faster for single words
-        self._lasts = [publish.HEAD + publish.ROW * at + publish.LAST for at in range(len(parts))]
+        lasts = range(publish.HEAD + publish.LAST, len(words), publish.ROW)
+        self._noted = [
+            (queue, len(packets), at, describe)
+            for (queue, packets, describe), at in zip(self.parts, lasts, strict=False)  # signals stand behind
+        ]
 
     def submit(self, timeout_s: float = 1.0) -> list[int]:
         """Publish each batch on its queue, all or none; the indices of the last packets.
@@ -61,12 +66,16 @@ class Submission:
 
     def _submit_holding(self, held: int, timeout_s: float) -> list[int]:
         """Submit with the locks of all queues held, one `with` for each: nothing interrupts a `with`."""
-        if held < len(self._in_order):
-            with self._in_order[held].lock:
-                return self._submit_holding(held + 1, timeout_s)
+        with self._in_order[held].lock:
+            held += 1
+            return self._submit_holding(held, timeout_s) if held < len(self._in_order) else self._submit(timeout_s)
+
+    def _submit(self, timeout_s: float) -> list[int]:
+        awakened = []
         for queue in self._in_order:
             queue.check()
-        awakened = [queue for queue in self._in_order if queue.live()]
+            if queue.live():
+                awakened.append(queue)
         full = publish.submit(self._words)
         if full >= 0:
             try:
@@ -76,9 +85,10 @@ class Submission:
                     queue.idle()
                 raise
         lasts = []
-        for (queue, packets, describe), at in zip(self.parts, self._lasts, strict=True):
-            lasts.append(self._numbers[at])
-            queue.submitted(len(packets), lasts[-1], describe)
+        for queue, count, at, describe in self._noted:
+            last = self._numbers[at]
+            lasts.append(last)
+            queue.submitted(count, last, describe)
         if interrupts:  # what a signal handler raised in a callback of a software device
             raise interrupts.pop()
         return lasts

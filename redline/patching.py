@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Patches: values of slots, checked, to wherever they belong in the kernarg memory of one replay.
+
+What a choice of slots needs is kept from the last patch, for the same slots are patched again and again. Decides not
+when a patch may happen (`replay.py`). Values become bytes as `kernarg.encode` says, which refuses what does not fit;
+plain numbers of a whole choice take one `struct.pack`, checked against it in `tests/test_patching.py`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .encoders.emit import apply_patches
+from .errors import NotRecorded
+from .kernarg import TYPES, Slot, encode, slot_bytes
+
+if TYPE_CHECKING:
+    from .program import Program
+
+_CELL: Final = 8  # bytes of a value among the staged ones
+_PLAIN: Final = frozenset({int, float})  # what struct takes as `encode` does; bool is of neither type
+
+
+class Choice:
+    """Some slots in an order: the values that are about to be patched, and where they go."""
+
+    def __init__(self, slots: Mapping[str, Slot], program: Program) -> None:
+        self.names = tuple(slots)
+        self._slots = tuple(slots.values())
+        self._pack = struct.Struct("<" + "".join(map(_cell, self._slots))).pack
+        numbers = [program.slots.index(slot) for slot in self._slots]
+        rows = [_points(program, number, at) for at, number in enumerate(numbers)]
+        self.rows = np.concatenate([np.zeros((0, 3), np.uint64), *rows])
+        self.staged = np.zeros(_CELL * len(self.names), np.uint8)
+        self._bytes = self.staged.data  # the same; much faster for a few bytes
+
+    def stage(self, values: Sequence[Any]) -> None:
+        """Have these values ready, all or none. Raises RecordError for one that does not fit its type."""
+        data = None
+        if _PLAIN.issuperset(map(type, values)):
+            try:
+                data = self._pack(*values)
+            except (struct.error, OverflowError):
+                data = None  # `encode` says which one, and why
+        self._bytes[:] = data or self._encoded(values)
+
+    def _encoded(self, values: Sequence[Any]) -> bytes:
+        pairs = zip(self._slots, values, strict=True)
+        return b"".join(encode(slot.type, value, f"slot {slot.name!r}").ljust(_CELL, b"\0") for slot, value in pairs)
+
+
+class Patches:
+    """The slots of a replay whose kernarg arena is `kernarg`. `missing` are those that have no value yet."""
+
+    def __init__(self, program: Program, kernarg: NDArray[np.uint8]) -> None:
+        self._program, self._kernarg = program, kernarg
+        self._slots = {slot.name: slot for slot in program.slots}
+        self.missing = {slot.name for slot in program.slots if slot.default is None}
+        self._chosen = Choice({}, program)
+
+    def stage(self, values: Mapping[str, Any]) -> Choice:
+        """Check names and values, and nothing more.
+
+        Raises NotRecorded for a name without a slot, RecordError for a value that does not fit its type.
+        """
+        choice = self._chosen
+        if choice.names != tuple(values):
+            choice = self._chosen = Choice({name: self._known(name) for name in values}, self._program)
+        choice.stage(tuple(values.values()))
+        return choice
+
+    def apply(self, choice: Choice) -> None:
+        """Copy what was staged to where it belongs: one call of compiled code, which no signal handler interrupts."""
+        apply_patches(self._kernarg, choice.rows, choice.staged)
+        if self.missing:
+            self.missing.difference_update(choice.names)
+
+    def _known(self, name: str) -> Slot:
+        if name not in self._slots:
+            raise NotRecorded(
+                "RL1201",
+                where="Replay.patch",
+                seen=f"slot {name!r}",
+                allowed=", ".join(sorted(self._slots)) or "no slots in this plan",
+                do="use the name given to rl.slot(...)",
+            )
+        return self._slots[name]
+
+
+def _cell(slot: Slot) -> str:
+    """The value and zeros, as `struct` spells them."""
+    return f"{TYPES[slot.type][1:]}{_CELL - slot_bytes(slot.type)}x"
+
+
+def _points(program: Program, slot: int, place: int) -> NDArray[np.uint64]:
+    """Where the value at `place` of the staged ones goes: rows of offset, source and size in bytes."""
+    rows = program.patches[program.patches["slot"] == slot]
+    made = np.zeros((len(rows), 3), np.uint64)
+    made[:, 0], made[:, 1], made[:, 2] = rows["offset"], _CELL * place, rows["size"]
+    return made
