@@ -53,20 +53,21 @@ class Ending:
                     self._land(ticket, packets, released)
                     return
             self._wait_for(ticket, timeout)
-            self._land(ticket, packets, released)
+            with flight.lock:
+                self._land(ticket, packets, released)
         finally:
             flight.waiters.remove(me)
 
     def _land(self, ticket: int, packets: Sequence[int], released: bool) -> None:
         self._flight.land(ticket, released=released)
-        if released:
-            for queue, last in zip(self._queues, packets, strict=False):  # none after an interrupted submit
+        if released and packets:  # none after an interrupted submit
+            for queue, last in zip(self._queues, packets, strict=True):
                 queue.completed(last)
 
     def note_failure(self) -> None:
         """Let the flight know of a queue that failed, whether or not anybody waits."""
         for queue in self._queues:
-            if not queue.sound:
+            if queue.failure is not None:
                 self._note_failure()
                 return
 

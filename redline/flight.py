@@ -218,31 +218,32 @@ class Flight:
         self._in_flight = self._unreleased = False
 
     def ticket(self) -> int:
-        """The submission that a wait is for; raises when there is none, or when it will never end."""
-        with _lock:
-            self.check_sound("wait")
-            if not self._in_flight:
-                raise NotRecorded(
-                    "RL1203",
-                    where="Replay.wait",
-                    seen="nothing in flight",
-                    allowed="a wait for each submit",
-                    do="call replay.submit() first, or replay.run()",
-                )
-            return self._ticket
+        """The submission that a wait is for; raises when there is none, or when it will never end.
+
+        The caller holds `lock`.
+        """
+        self.check_sound("wait")
+        if not self._in_flight:
+            raise NotRecorded(
+                "RL1203",
+                where="Replay.wait",
+                seen="nothing in flight",
+                allowed="a wait for each submit",
+                do="call replay.submit() first, or replay.run()",
+            )
+        return self._ticket
 
     def land(self, ticket: int, *, released: bool = True) -> None:
         """That submission has ended. A slower thread that waited for an earlier one changes nothing.
 
-        Without its release the memory stays taken until a later one has ended with it.
+        Without its release the memory stays taken until a later one has ended with it. The caller holds `lock`.
         """
-        with _lock:
-            if ticket != self._ticket:
-                return
-            if released or self._failed:
-                self._leave()
-            elif self._in_flight:
-                self._in_flight, self._unreleased = False, True
+        if ticket != self._ticket:
+            return
+        if released or self._failed:
+            self._leave()
+        elif self._in_flight:
+            self._in_flight, self._unreleased = False, True
 
     def late(self, ticket: int, timeout: ReplayTimeout) -> None:
         """A wait for that submission timed out; the first one to do so is the cause that others are told."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Patches: values of slots, checked, to wherever they belong in the kernarg memory of one replay.
 
-What a choice of slots needs is kept from the last patch, for the same slots are patched again and again. Decides not
+What a choice of slots needs is kept, for the same slots are patched again and again. Decides not
 when a patch may happen (`replay.py`). Values become bytes as `kernarg.encode` says, which refuses what does not fit;
 plain numbers of a whole choice take one `struct.pack`, checked against it in `tests/test_patching.py`.
 """
@@ -9,7 +9,7 @@ plain numbers of a whole choice take one `struct.pack`, checked against it in `t
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .program import Program
 
 _CELL: Final = 8  # bytes of a value among the staged ones
+_CHOICES: Final = 64  # how many are kept
 _PLAIN: Final = frozenset({int, float})  # what struct takes as `encode` does; bool is of neither type
 
 
@@ -61,16 +62,14 @@ class Patches:
         self._program, self._kernarg = program, kernarg
         self._slots = {slot.name: slot for slot in program.slots}
         self.missing = {slot.name for slot in program.slots if slot.default is None}
-        self._chosen = Choice({}, program)
+        self._choices: dict[tuple[str, ...], Choice] = {}
 
     def stage(self, values: Mapping[str, Any]) -> Choice:
         """Check names and values, and nothing more.
 
         Raises NotRecorded for a name without a slot, RecordError for a value that does not fit its type.
         """
-        choice = self._chosen
-        if choice.names != tuple(values):
-            choice = self._chosen = Choice({name: self._known(name) for name in values}, self._program)
+        choice = self._choices.get(tuple(values)) or self._choice(values)
         choice.stage(tuple(values.values()))
         return choice
 
@@ -79,6 +78,13 @@ class Patches:
         apply_patches(self._kernarg, choice.rows, choice.staged)
         if self.missing:
             self.missing.difference_update(choice.names)
+
+    def _choice(self, names: Iterable[str]) -> Choice:
+        made = Choice({name: self._known(name) for name in names}, self._program)
+        if len(self._choices) >= _CHOICES:
+            self._choices.clear()
+        self._choices[made.names] = made
+        return made
 
     def _known(self, name: str) -> Slot:
         if name not in self._slots:

@@ -75,7 +75,7 @@ class Queue(Handle):
         super().__init__(agent.runtime)
         self.agent, self.packets = agent, packets
         self.lock = threading.Lock()
-        self._failure: _Failure | None = None
+        self.failure: _Failure | None = None
         self._batches: deque[tuple[int, int, Describe]] = deque(maxlen=REMEMBERED_BATCHES)
         self._last = -1  # index of the last packet published
         self._check_size(packets)
@@ -147,13 +147,13 @@ class Queue(Handle):
     @property
     def sound(self) -> bool:
         """Whether `check` raises nothing."""
-        return self._failure is None and not self.closed and not self.runtime.closed
+        return self.failure is None and not self.closed and not self.runtime.closed
 
     def _unusable(self) -> QueueFailed | HsaError:
         self.runtime.require_open()
-        if self._failure is not None:
-            failed = self._failed(self._failure)
-            failed.__cause__ = self._failure.cause
+        if self.failure is not None:
+            failed = self._failed(self.failure)
+            failed.__cause__ = self.failure.cause
             return failed
         return self.refused("closed", "an open queue", "make a new queue on the agent")
 
@@ -166,7 +166,7 @@ class Queue(Handle):
         self.runtime.resources.idle(self._number)
 
     def submitted(self, count: int, last: int, describe: Describe | None) -> None:
-        """The holder of `lock` has published `count` packets up to index `last`."""
+        """The holder of `lock` has published `count` packets, as many items in the ring, up to index `last`."""
         self._last = last
         if describe is not None:
             self._batches.append((last - count + 1, last, describe))
@@ -208,9 +208,9 @@ class Queue(Handle):
 
     def lost(self, error: BaseException) -> None:
         """An error was reported and reporting it failed: the queue counts as failed, for this reason."""
-        if self._failure is None and not self.closed:
+        if self.failure is None and not self.closed:
             detail = f"an error callback failed: {error!r}"
-            self._failure = _Failure(Status.HSA_STATUS_ERROR, detail, None, error)
+            self.failure = _Failure(Status.HSA_STATUS_ERROR, detail, None, error)
 
     def _fail(self, status: int, detail: str) -> None:
         """Keep the first failure, and now: later the queue may be gone, and the indices with it.
@@ -218,8 +218,8 @@ class Queue(Handle):
         HSA does not say which packet failed. A stopped packet processor has not moved past it; where it moved
         on early (the read index may), the last packet reserved is the nearest guess.
         """
-        if self._failure is None and not self.closed:
-            self._failure = _Failure(status, detail, min(self.read_index, max(self.write_index - 1, 0)))
+        if self.failure is None and not self.closed:
+            self.failure = _Failure(status, detail, min(self.read_index, max(self.write_index - 1, 0)))
 
     def _failed(self, failure: _Failure) -> QueueFailed:
         known = failure.packet is not None

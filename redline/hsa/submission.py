@@ -60,20 +60,24 @@ class Submission:
         Waits at most `timeout_s` seconds for room. Raises HsaError when a queue is closed, ReplayTimeout when a ring
         stays full, QueueFailed when the device has stopped a queue; nothing was published then.
         """
-        for queue in self._in_order:
-            queue.check()  # in a forked child, whoever held the lock is not there to give it back
-        return self._submit_holding(0, timeout_s)
+        first = self._in_order[0]
+        if first.runtime.closed:  # in a forked child, whoever held the lock is not there to give it back
+            first.check()
+        with first.lock:
+            return self._submit(timeout_s) if len(self._in_order) == 1 else self._submit_holding(1, timeout_s)
 
     def _submit_holding(self, held: int, timeout_s: float) -> list[int]:
         """Submit with the locks of all queues held, one `with` for each: nothing interrupts a `with`."""
+        if held == len(self._in_order):
+            return self._submit(timeout_s)
         with self._in_order[held].lock:
-            held += 1
-            return self._submit_holding(held, timeout_s) if held < len(self._in_order) else self._submit(timeout_s)
+            return self._submit_holding(held + 1, timeout_s)
 
     def _submit(self, timeout_s: float) -> list[int]:
         awakened = []
         for queue in self._in_order:
-            queue.check()
+            if not queue.sound:
+                queue.check()
             if queue.live():
                 awakened.append(queue)
         full = publish.submit(self._words)
