@@ -13,7 +13,7 @@ _SWEEP, _STAB, _FENCES = "redline/sweep.py", "redline/stabbing.py", "redline/fen
 _ACCESSES, _PLAN, _LOWERING = "redline/accesses.py", "redline/plan.py", "redline/lowering.py"
 _SAFETY, _FOREIGN, _EMIT = "redline/safety.py", "redline/foreign.py", "redline/encoders/emit.py"
 _REPLAY, _FLIGHT = "redline/replay.py", "redline/flight.py"
-_PLACED, _PACKETS, _PROGRAM = "redline/placed.py", "redline/packets.py", "redline/program.py"
+_PLACED, _PACKETS, _FORMS = "redline/placed.py", "redline/packets.py", "redline/forms.py"
 _PATCHING = "redline/patching.py"
 _LANES, _AQL_LANES, _PHASES = "redline/lanes.py", "redline/aql_lanes.py", "redline/phases.py"
 _GFX10, _GFX12 = "redline/encoders/gfx10.py", "redline/encoders/gfx12.py"
@@ -520,8 +520,8 @@ _LANE_ROWS: tuple[tuple[str, str, str, str], ...] = (
         "completes, barrier=True, release",
         "completes, barrier=False, release",
     ),
-    ("phases do not wait", _PROGRAM, "            packets.wait(lane, [signal", "            _ = (lane, [signal"),
-    ("a phase ends without its drain", _PROGRAM, "    stream.drain()\n    stream.marks", "    stream.marks"),
+    ("phases do not wait", _FORMS, "            packets.wait(lane, [signal", "            _ = (lane, [signal"),
+    ("a phase ends without its drain", _FORMS, "    stream.drain()\n    stream.marks", "    stream.marks"),
     (
         "phases see only their own lane",
         _PHASES,
@@ -543,7 +543,7 @@ _LANE_ROWS: tuple[tuple[str, str, str, str], ...] = (
     ("after= joins nobody", _LANES, "            sets.join(one, other)\n    return", "            pass\n    return"),
     (
         "lanes share a fence word",
-        _PROGRAM,
+        _FORMS,
         "options.gfx10_wait, lane, _stamps(plan, options, len(lanes), lane))",
         "options.gfx10_wait, 0, _stamps(plan, options, len(lanes), lane))",
     ),
