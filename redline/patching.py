@@ -9,7 +9,7 @@ plain numbers of a whole choice take one `struct.pack`, checked against it in `t
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -40,7 +40,7 @@ class Choice:
         self.staged = np.zeros(_CELL * len(self.names), np.uint8)
         self._bytes = self.staged.data  # the same; much faster for a few bytes
 
-    def stage(self, values: Sequence[Any]) -> None:
+    def stage(self, values: Collection[Any]) -> None:
         """Have these values ready, all or none. Raises RecordError for one that does not fit its type."""
         data = None
         if _PLAIN.issuperset(map(type, values)):
@@ -50,7 +50,7 @@ class Choice:
                 data = None  # `encode` says which one, and why
         self._bytes[:] = data or self._encoded(values)
 
-    def _encoded(self, values: Sequence[Any]) -> bytes:
+    def _encoded(self, values: Collection[Any]) -> bytes:
         pairs = zip(self._slots, values, strict=True)
         return b"".join(encode(slot.type, value, f"slot {slot.name!r}").ljust(_CELL, b"\0") for slot, value in pairs)
 
@@ -70,7 +70,7 @@ class Patches:
         Raises NotRecorded for a name without a slot, RecordError for a value that does not fit its type.
         """
         choice = self._choices.get(tuple(values)) or self._choice(values)
-        choice.stage(tuple(values.values()))
+        choice.stage(values.values())
         return choice
 
     def apply(self, choice: Choice) -> None:

@@ -37,6 +37,8 @@ PLANNER = {
         "hazards",
         "ranges",
         "program",
+        "forms",
+        "patching",
         "instructions",
         "kernel",
         "kernarg",

@@ -145,6 +145,12 @@ _compiled_as(add)(lambda function, queue, count: lambda function, queue, count: 
 _compiled_as(store)(lambda function, signal, value: lambda function, signal, value: _store(function, signal, value))  # type: ignore[call-arg]
 
 
+@njit(cache=True, error_model="numpy")  # with the GIL, for it never blocks; giving that up costs more than the call
+def load(function: Any, signal: Any) -> Any:
+    """The value of a signal, by the address of hsa_signal_load_scacquire."""
+    return ask(function, signal)
+
+
 @njit(cache=True, error_model="numpy")  # with the GIL: it blocks nowhere, and no thread may end a queue meanwhile
 def submit(words: Any) -> Any:
     """Submit what the `words` say: -1, or the place of the first queue without room for its packets.
