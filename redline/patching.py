@@ -9,7 +9,8 @@ plain numbers of a whole choice take one `struct.pack`, checked against it in `t
 from __future__ import annotations
 
 import struct
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -27,32 +28,18 @@ _CHOICES: Final = 64  # how many are kept
 _PLAIN: Final = frozenset({int, float})  # what struct takes as `encode` does; bool is of neither type
 
 
+@dataclass(frozen=True, slots=True)
 class Choice:
-    """Some slots in an order: the values that are about to be patched, and where they go."""
+    """Some slots in an order: the values that are about to be patched, and where they go.
 
-    def __init__(self, slots: Mapping[str, Slot], program: Program) -> None:
-        self.names = tuple(slots)
-        self._slots = tuple(slots.values())
-        self._pack = struct.Struct("<" + "".join(map(_cell, self._slots))).pack
-        numbers = [program.slots.index(slot) for slot in self._slots]
-        rows = [_points(program, number, at) for at, number in enumerate(numbers)]
-        self.rows = np.concatenate([np.zeros((0, 3), np.uint64), *rows])
-        self.staged = np.zeros(_CELL * len(self.names), np.uint8)
-        self._bytes = self.staged.data  # the same; much faster for a few bytes
+    `staged`: uint8 with eight bytes for each slot, whose memory `cells` is. `rows`: those of `apply_patches`.
+    """
 
-    def stage(self, values: Collection[Any]) -> None:
-        """Have these values ready, all or none. Raises RecordError for one that does not fit its type."""
-        data = None
-        if _PLAIN.issuperset(map(type, values)):
-            try:
-                data = self._pack(*values)
-            except (struct.error, OverflowError):
-                data = None  # `encode` says which one, and why
-        self._bytes[:] = data or self._encoded(values)
-
-    def _encoded(self, values: Collection[Any]) -> bytes:
-        pairs = zip(self._slots, values, strict=True)
-        return b"".join(encode(slot.type, value, f"slot {slot.name!r}").ljust(_CELL, b"\0") for slot, value in pairs)
+    slots: tuple[Slot, ...]
+    pack: Callable[..., bytes]
+    staged: NDArray[np.uint8]
+    cells: memoryview
+    rows: NDArray[np.uint64]
 
 
 class Patches:
@@ -61,29 +48,41 @@ class Patches:
     def __init__(self, program: Program, kernarg: NDArray[np.uint8]) -> None:
         self._program, self._kernarg = program, kernarg
         self._slots = {slot.name: slot for slot in program.slots}
+        self._numbers = {slot.name: number for number, slot in enumerate(program.slots)}
         self.missing = {slot.name for slot in program.slots if slot.default is None}
         self._choices: dict[tuple[str, ...], Choice] = {}
 
     def stage(self, values: Mapping[str, Any]) -> Choice:
-        """Check names and values, and nothing more.
+        """Check names and values and have them ready, all or none.
 
         Raises NotRecorded for a name without a slot, RecordError for a value that does not fit its type.
         """
-        choice = self._choices.get(tuple(values)) or self._choice(values)
-        choice.stage(values.values())
+        choice = self._choices.get(tuple(values)) or self._choice(tuple(values))
+        given = values.values()
+        data = None
+        if _PLAIN.issuperset(map(type, given)):
+            try:
+                data = choice.pack(*given)
+            except (struct.error, OverflowError):
+                data = None  # `encode` says which one, and why
+        choice.cells[:] = data or _encoded(choice.slots, given)
         return choice
 
     def apply(self, choice: Choice) -> None:
         """Copy what was staged to where it belongs: one call of compiled code, which no signal handler interrupts."""
         apply_patches(self._kernarg, choice.rows, choice.staged)
         if self.missing:
-            self.missing.difference_update(choice.names)
+            self.missing.difference_update(slot.name for slot in choice.slots)
 
-    def _choice(self, names: Iterable[str]) -> Choice:
-        made = Choice({name: self._known(name) for name in names}, self._program)
+    def _choice(self, names: tuple[str, ...]) -> Choice:
+        slots = tuple(self._known(name) for name in names)
+        rows = [_points(self._program, self._numbers[name], at) for at, name in enumerate(names)]
+        staged = np.zeros(_CELL * len(names), np.uint8)
+        pack = struct.Struct("<" + "".join(map(_cell, slots))).pack
+        made = Choice(slots, pack, staged, staged.data, np.concatenate([np.zeros((0, 3), np.uint64), *rows]))
         if len(self._choices) >= _CHOICES:
             self._choices.clear()
-        self._choices[made.names] = made
+        self._choices[names] = made
         return made
 
     def _known(self, name: str) -> Slot:
@@ -96,6 +95,11 @@ class Patches:
                 do="use the name given to rl.slot(...)",
             )
         return self._slots[name]
+
+
+def _encoded(slots: Sequence[Slot], values: Collection[Any]) -> bytes:
+    pairs = zip(slots, values, strict=True)
+    return b"".join(encode(slot.type, value, f"slot {slot.name!r}").ljust(_CELL, b"\0") for slot, value in pairs)
 
 
 def _cell(slot: Slot) -> str:
