@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from .device import Device, DeviceBuffer, open
     from .fences import Fence, Fences, derive
     from .foreign import verify_words
+    from .forms import lower
     from .graph import Graph
     from .hazards import Hazard
     from .kernarg import (
@@ -64,7 +65,7 @@ if TYPE_CHECKING:
     from .launch import Launch
     from .ordering import UnorderedPair
     from .plan import Plan
-    from .program import Program, lower
+    from .program import Program
     from .ranges import Access, Buffer, View, access, read, update, write
     from .replay import Replay
     from .safety import Finding, verify
@@ -92,7 +93,8 @@ _HOMES = {
     "kernel": ("Argument", "Certificate", "Kernel", "Module", "load"),
     "ordering": ("UnorderedPair",),
     "plan": ("Plan",),
-    "program": ("Program", "lower"),
+    "program": ("Program",),
+    "forms": ("lower",),
     "replay": ("Replay",),
     "safety": ("Finding", "verify"),
 }  # fmt: skip

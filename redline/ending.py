@@ -7,21 +7,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from . import hsa
 from .errors import HsaError, QueueFailed, ReplayBusy, ReplayTimeout
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from .flight import Flight
-
-#: A queue, its packets of shape (packets, 16), and what names one of them, by its place.
-Part: TypeAlias = "tuple[hsa.Queue, NDArray[np.uint32], Callable[[int], str]]"
 
 
 class Ending:
@@ -34,35 +28,50 @@ class Ending:
         self._released = True  # whether the submission in flight ends with its release
         self._submitter = 0  # the thread inside a submit
 
-    def submit(self, parts: Sequence[Part], *, released: bool) -> None:
-        """Publish one submission, holding the flight's lock: each queue's packets, and what names one of them.
+    def submit(self, submission: hsa.Submission, *, released: bool) -> None:
+        """Publish a submission to the queues, in their order, holding the flight's lock.
 
-        Raises what `hsa.submit_together` names.
+        Raises what `hsa.Submission.submit` names.
         """
         try:
             self._submitter = threading.get_ident()
-            self._packets = hsa.submit_together(parts)
+            self._packets = submission.submit()
             self._released = released
         finally:
             self._submitter = 0
 
     def wait(self, timeout: float) -> None:
         """Wait until the submission in flight is done; `timeout` in seconds. Raises what `Replay.wait` names."""
-        waiters, me = self._flight.waiters, threading.get_ident()
+        flight, me = self._flight, threading.get_ident()
         try:
-            waiters.append(me)  # before the look at the flight's state: `close` tells that first, then looks here
-            with self._flight.lock:
-                ticket, packets, released = self._flight.ticket(), self._packets, self._released
+            flight.waiters.append(
+                me
+            )  # before the look at the flight's state: `close` tells that first, then looks here
+            with flight.lock:
+                ticket, packets, released = flight.ticket(), self._packets, self._released
+                if self._signal.load() < 1:  # most replays are done when somebody asks
+                    self._land(ticket, packets, released)
+                    return
             self._wait_for(ticket, timeout)
-            self._flight.land(ticket, released=released)
-            if released:
-                for queue, last in zip(self._queues, packets, strict=False):  # none after an interrupted submit
-                    queue.completed(last)
+            with flight.lock:
+                self._land(ticket, packets, released)
         finally:
-            waiters.remove(me)
+            flight.waiters.remove(me)
+
+    def _land(self, ticket: int, packets: Sequence[int], released: bool) -> None:
+        self._flight.land(ticket, released=released)
+        if released and packets:  # none after an interrupted submit
+            for queue, last in zip(self._queues, packets, strict=True):
+                queue.completed(last)
 
     def note_failure(self) -> None:
         """Let the flight know of a queue that failed, whether or not anybody waits."""
+        for queue in self._queues:
+            if queue.failure is not None:
+                self._note_failure()
+                return
+
+    def _note_failure(self) -> None:
         try:
             self._check_queues()
         except QueueFailed as error:

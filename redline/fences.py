@@ -10,7 +10,7 @@ Each launch that must wait is an interval of positions of which one must hold a 
 another wrote is an interval of drains of which one must carry an acquire. One replay is a line, replays back to back
 are a circle, and on both the fewest points that serve all intervals are found exactly (`stabbing.py`).
 
-Knows caches by class, never a family's bits: `program.py` asks the family for those. Reasons are `reasons.py`'s, on
+Knows caches by class, never a family's bits: `lowering.py` asks the family for those. Reasons are `reasons.py`'s, on
 demand. `safety.py` checks the result without sharing any of this.
 """
 

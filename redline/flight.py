@@ -2,8 +2,12 @@
 """Who is using which memory now: replays in flight, open replays, and what each reads and writes.
 
 Two replays on one device run on queues that nothing orders, so one may not be submitted while another that shares
-written memory with it is in flight; nor may the host touch such memory. Also keeps the first cause for which a replay
-is of no use any more, or late. Knows counts, tickets and causes only; `ending.py` asks the queue.
+written memory with it is in flight; nor may the host touch such memory. Who shares what is found when a replay opens,
+binds or closes: a submit looks at these other replays, not at each piece of memory. Also keeps the first cause for
+which a replay is of no use any more, or late. Knows tickets and causes only; `ending.py` asks the queue.
+
+The collector may close a dropped replay anywhere, also in a loop below that holds the lock: collections that it changes
+are replaced, never changed.
 """
 
 from __future__ import annotations
@@ -14,7 +18,6 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TypeVar
 
 from .errors import NotRecorded, QueueFailed, RedlineError, ReplayBusy, ReplayTimeout
@@ -29,24 +32,24 @@ _Error = TypeVar("_Error", bound=RedlineError)
 LEAVE_SECONDS = 10.0  # how long a thread may take to leave its wait: a thousand slices
 
 
-@dataclass(slots=True)
+_by_host: list[Uses] = []  # what threads of the host are reading or writing now
+
+
 class Uses:
-    """How many replays are open on a piece of memory, how many in flight read or write it, how many threads of the host
-    do, and who touched it last.
+    """Which open replays use a piece of memory."""
 
-    `last` is the `Flight` of a replay, or None for the host and for memory that nobody has touched.
-    """
+    def __init__(self) -> None:
+        self.flights: dict[Flight, bool] = {}  # and whether it writes
 
-    open_replays: int = 0
-    readers: int = 0
-    writers: int = 0
-    hosts: int = 0
-    last: object = None
+    @property
+    def open_replays(self) -> int:
+        """How many replays are open on the memory."""
+        return len(self.flights)
 
     @property
     def busy(self) -> bool:
         """Whether a replay in flight touches the memory."""
-        return bool(self.readers or self.writers)
+        return any(flight.holds_memory for flight in self.flights)
 
     def check_idle(self, what: str) -> None:
         """Raise ReplayBusy while a replay in flight touches the memory."""
@@ -64,13 +67,14 @@ class Uses:
         """A copy of the host's: no replay of this memory starts before its end, and the next one starts cold."""
         with _lock:
             self.check_idle(what)
-            self.hosts += 1
-            self.last = None
+            _by_host.append(self)
+            for flight in self.flights:
+                flight.warm = False
         try:
             yield
         finally:
             with _lock:
-                self.hosts -= 1
+                _by_host.remove(self)
 
 
 class Flight:
@@ -80,11 +84,11 @@ class Flight:
     """
 
     def __init__(self, reads: Sequence[Uses], writes: Sequence[Uses]) -> None:
-        self._reads: list[Uses] = []
-        self._writes: list[Uses] = []
-        self._all: list[Uses] = []  # both, each once
+        self._uses: list[Uses] = []
+        self._neighbours: frozenset[Flight] = frozenset()  # other open replays that share memory with this one
+        self._rivals: frozenset[Flight] = frozenset()  # those of them with which it shares what one of the two writes
         self._ticket = 0
-        self._again = False
+        self.warm = False  # whether nobody else touched the memory since the last replay
         self._in_flight = False
         self._unreleased = False  # submitted with release=False: done for the host to see only after a later submit
         self._resumed = False  # whether this submission came behind such a one
@@ -98,17 +102,38 @@ class Flight:
     def use(self, reads: Sequence[Uses], writes: Sequence[Uses]) -> None:
         """The memory that the replay reads and writes from now on. Only between replays."""
         with _lock:
-            for uses in self._all:
-                uses.open_replays -= 1
-            self._reads, self._writes, self._again = list(reads), list(writes), False
-            self._all = list({id(uses): uses for uses in (*reads, *writes)}.values())
-            for uses in self._all:
-                uses.open_replays += 1
+            self._use_nothing()
+            self.warm = False
+            writer = dict.fromkeys(reads, False) | dict.fromkeys(writes, True)
+            self._uses = list(writer)
+            for uses, writes_it in writer.items():
+                for other, other_writes_it in uses.flights.items():
+                    self._meet(other, writes_it or other_writes_it)
+                uses.flights = {**uses.flights, self: writes_it}
+
+    def _meet(self, other: Flight, one_writes: bool) -> None:
+        for one, two in ((self, other), (other, self)):
+            one._neighbours |= {two}
+            if one_writes:
+                one._rivals |= {two}
+
+    def _use_nothing(self) -> None:
+        for other in self._neighbours:
+            other._neighbours -= {self}
+            other._rivals -= {self}
+        for uses in self._uses:
+            uses.flights = {flight: writes for flight, writes in uses.flights.items() if flight is not self}
+        self._uses, self._neighbours, self._rivals = [], frozenset(), frozenset()
 
     @property
     def in_flight(self) -> bool:
         """Whether a submission has not been seen to end."""
         return self._in_flight
+
+    @property
+    def holds_memory(self) -> bool:
+        """Whether launches of the replay may still run: in flight, or not released."""
+        return self._in_flight or self._unreleased
 
     def check_sound(self, what: str) -> None:
         """Raise NotRecorded when the replay is closed, the first cause when it has failed."""
@@ -149,71 +174,76 @@ class Flight:
             self._in_flight, self._unreleased = True, False
             self._ticket += 1
             return True
-        if any(uses.writers for uses in self._reads) or any(uses.busy for uses in self._writes):
-            raise ReplayBusy(
-                "RL1404",
-                where="Replay.submit",
-                seen="another replay in flight shares memory that one of them writes",
-                allowed="replays in flight together that share only what they read",
-                do="wait for the other replay first, or record both in one graph",
-            )
-        if any(uses.hosts for uses in self._all):
-            raise ReplayBusy(
-                "RL1405",
-                where="Replay.submit",
-                seen="another thread is reading or writing memory of the replay",
-                allowed="submits before or after host access",
-                do="join that thread first",
-            )
-        again = self._again and all(uses.last is self for uses in self._all)
-        self._in_flight = self._again = True
+        for other in self._rivals:
+            if other._in_flight or other._unreleased:
+                raise self._shared()
+        if _by_host and not set(_by_host).isdisjoint(self._uses):
+            raise self._read_by_host()
+        warm = self.warm
+        self._in_flight = self.warm = True
         self._late = None
         self._ticket += 1
-        self._count(1)
-        for uses in self._all:
-            uses.last = self
-        return again
+        for other in self._neighbours:
+            other.warm = False
+        return warm
+
+    def _shared(self) -> ReplayBusy:
+        return ReplayBusy(
+            "RL1404",
+            where="Replay.submit",
+            seen="another replay in flight shares memory that one of them writes",
+            allowed="replays in flight together that share only what they read",
+            do="wait for the other replay first, or record both in one graph",
+        )
+
+    def _read_by_host(self) -> ReplayBusy:
+        return ReplayBusy(
+            "RL1405",
+            where="Replay.submit",
+            seen="another thread is reading or writing memory of the replay",
+            allowed="submits before or after host access",
+            do="join that thread first",
+        )
 
     def give_back(self) -> None:
         """Nothing was submitted after all. The caller holds `lock`."""
         if self._resumed:
             self._in_flight, self._unreleased = False, True
             return
-        self._again = False
+        self.warm = False
         self._leave()
 
     def _leave(self) -> None:
         """Not in flight any more."""
-        if self._in_flight or self._unreleased:
-            self._in_flight = self._unreleased = False
-            self._count(-1)
+        self._in_flight = self._unreleased = False
 
     def ticket(self) -> int:
-        """The submission that a wait is for; raises when there is none, or when it will never end."""
-        with _lock:
-            self.check_sound("wait")
-            if not self._in_flight:
-                raise NotRecorded(
-                    "RL1203",
-                    where="Replay.wait",
-                    seen="nothing in flight",
-                    allowed="a wait for each submit",
-                    do="call replay.submit() first, or replay.run()",
-                )
-            return self._ticket
+        """The submission that a wait is for; raises when there is none, or when it will never end.
+
+        The caller holds `lock`.
+        """
+        self.check_sound("wait")
+        if not self._in_flight:
+            raise NotRecorded(
+                "RL1203",
+                where="Replay.wait",
+                seen="nothing in flight",
+                allowed="a wait for each submit",
+                do="call replay.submit() first, or replay.run()",
+            )
+        return self._ticket
 
     def land(self, ticket: int, *, released: bool = True) -> None:
         """That submission has ended. A slower thread that waited for an earlier one changes nothing.
 
-        Without its release the memory stays taken until a later one has ended with it.
+        Without its release the memory stays taken until a later one has ended with it. The caller holds `lock`.
         """
-        with _lock:
-            if ticket != self._ticket:
-                return
-            if released or self._failed:
-                self._leave()
-            elif self._in_flight:
-                self._in_flight, self._unreleased = False, True
+        if ticket != self._ticket:
+            return
+        if released or self._failed:
+            self._leave()
+        elif self._in_flight:
+            self._in_flight, self._unreleased = False, True
 
     def late(self, ticket: int, timeout: ReplayTimeout) -> None:
         """A wait for that submission timed out; the first one to do so is the cause that others are told."""
@@ -262,14 +292,7 @@ class Flight:
             if not self.closed:
                 self.closed = True
                 self._leave()
-                for uses in self._all:
-                    uses.open_replays -= 1
-
-    def _count(self, change: int) -> None:
-        for uses in self._reads:
-            uses.readers += change
-        for uses in self._writes:
-            uses.writers += change
+                self._use_nothing()
 
 
 def _again(error: _Error) -> _Error:

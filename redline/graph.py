@@ -196,8 +196,8 @@ class Graph:
 
         Raises RedlineError as `Plan.of` and `lower` do.
         """
+        from .forms import lower
         from .plan import Plan
-        from .program import lower
 
         plan = Plan.of(self, boundary=boundary, schedule=schedule, fences=fences)
         # Lowered now: what cannot be encoded is reported here, and `plan.program` is the one that was asked for.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Check a program of several lanes against the definition of safe: pair by pair, on its decoded packets and words.
 
-Shares nothing with what made the program (`lanes.py`, `phases.py`, `aql_lanes.py`, `program.py`) but the plan. Writes
+Shares nothing with what made the program (`lanes.py`, `phases.py`, `aql_lanes.py`, `forms.py`) but the plan. Writes
 down for every moment of a replay (a step of a lane, the end of a launch) which moments have certainly passed by then.
 For a recorded before b: if they conflict, or b is after a, the end of a has passed when b starts; and for each class
 through which b reads a byte that a wrote, an acquire of that class lies on b's lane before b and behind the end of a.

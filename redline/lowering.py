@@ -3,7 +3,7 @@
 
 One `Stream` is what one queue reads: entries, launches with their fences, tail; a long one is cut into several buffers
 that stand behind one another. Kernels, kernarg slots and fence words are numbered over all streams of a program. Which
-stream a launch belongs to and what packets run them is `program.py`'s.
+stream a launch belongs to and what packets run them is `forms.py`'s.
 """
 
 from __future__ import annotations

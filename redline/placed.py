@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import hsa
-from .encoders.emit import PATCH, apply_kernarg_relocs, apply_patches, apply_relocs
+from .encoders.emit import apply_kernarg_relocs, apply_relocs
 from .errors import BindingError, KernargPoolExhausted
 from .packets import BARRIER_AND, FINAL, Batches, place
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 _WINDOW: Final = 1 << 32
 #: Each word that the packet processor writes has a line of its own.
 _OWNED_BYTES: Final = 64
-_NO_POINTS: Final = np.zeros(0, PATCH)
 
 
 class Placed:
@@ -51,8 +50,6 @@ class Placed:
         self.kernarg = arena.view(np.uint8)[: len(program.kernarg)]
         self.kernarg[:] = program.kernarg
         self._slots = program.slot_offsets + np.uint64(arena.address)
-        self._points = [_points_of(program, slot) for slot in range(len(plan.slots))]
-        self._chosen: tuple[list[int], NDArray[np.void]] = [], _NO_POINTS  # slots patched last, and their points
         owned = [
             stack.enter_context(agent.allocate(_OWNED_BYTES, "kernarg"))
             for _ in range(program.fence_words + program.stamps)
@@ -83,15 +80,6 @@ class Placed:
                 self.addresses[buffer.index] = self.addresses[buffer.root] + np.uint64(buffer.root_offset)
         apply_kernarg_relocs(self.kernarg, self.program.kernarg_relocs, self.addresses)
         apply_relocs(self.words, self.program.relocs, self.entries, self._slots, self.addresses, self._owned)
-
-    def patch(self, slots: list[int], values: NDArray[np.uint8]) -> None:
-        """Copy the values of these slots, by index, to wherever they belong; `values` has eight bytes for each slot.
-
-        One call of compiled code, which no signal handler interrupts.
-        """
-        if slots != self._chosen[0]:  # the same slots again and again are the common case
-            self._chosen = slots, np.concatenate([_NO_POINTS, *[self._points[slot] for slot in slots]])
-        apply_patches(self.kernarg, self._chosen[1], values)
 
     def batches(self, *, warm: bool, release: bool) -> Batches:
         """The packets of each lane for one replay, from a warm or cold start to the end with or without the release."""
@@ -135,14 +123,6 @@ class Placed:
             allowed="one 4 GiB window",
             do="free other kernarg memory, or split the graph",
         )
-
-
-def _points_of(program: Program, slot: int) -> NDArray[np.void]:
-    """Where a slot's value goes."""
-    rows = program.patches[program.patches["slot"] == slot]
-    made = np.zeros(len(rows), PATCH)
-    made["offset"], made["size"], made["source"] = rows["offset"], rows["size"], 8 * slot
-    return made
 
 
 def describe(name: str, program: Program, launches: Sequence[Launch], lane: int, times: int, at: int) -> str:

@@ -151,7 +151,7 @@ class Plan:
 
         Raises RedlineError as `lower` does.
         """
-        from .program import lower
+        from .forms import lower
 
         return lower(self, self.fences)
 

@@ -12,16 +12,14 @@ from contextlib import ExitStack, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
 from . import hsa
 from .bindings import bind, merged, touched
-from .ending import Ending, Part
+from .ending import Ending
 from .errors import BindingError, HsaError, NotRecorded, QueueFailed, ReplayTimeout
 from .fitting import check_grid, check_plan, check_queues, check_target
 from .flight import Flight
-from .kernarg import encode
 from .packets import Batches, repeated
+from .patching import Patches
 from .placed import Placed, describe
 from .route import route_proof
 from .spans import Span, spans
@@ -52,19 +50,16 @@ class Replay:
         check_grid(device, plan)
         check_queues(device, plan)
         self._name = f"plan {plan.fingerprint[:16]}"
-        self._missing = {slot.name for slot in plan.slots if slot.default is None}
-        self._types = {slot.name: (at, slot.type, f"slot {slot.name!r}") for at, slot in enumerate(plan.slots)}
-        self._values = np.zeros(8 * max(len(plan.slots), 1), np.uint8)
-        self._bytes = self._values.data  # the same; much faster for a few bytes
         stack = ExitStack()
         try:
             self.placed = Placed(device, plan, self._bound, stack)
+            self._patches = Patches(self.program, self.placed.kernarg)
             self._batches = _all_batches(self.placed)
             self._queues = [self._made_queue(stack, len(packets)) for packets in self._batches[False, True]]
             if self.program.form == "aql" and self.program.options.profile:
                 for queue in self._queues:
                     queue.profile()
-            self._parts = {kind: self._parts_of(batches, 1) for kind, batches in self._batches.items()}
+            self._once = {kind: self._submission(batches, 1) for kind, batches in self._batches.items()}
         except BaseException:
             with suppress(HsaError):  # nothing was submitted; the first error is the one to raise
                 stack.close()
@@ -102,15 +97,10 @@ class Replay:
         type, ReplayBusy while in flight, QueueFailed after the device stopped the queue, HsaError when the device is
         closed.
         """
-        known = [self._known(name) for name in values]
-        pairs = zip(known, values.values(), strict=True)
-        rows = [(index, encode(kind, value, where)) for (index, kind, where), value in pairs]
         with self._flight.lock:
+            staged = self._patches.stage(values)
             self._check_usable("patch")
-            for index, data in rows:
-                self._bytes[8 * index : 8 * index + len(data)] = data
-            self.placed.patch([index for index, _ in rows], self._values)
-            self._missing.difference_update(values)
+            self._patches.apply(staged)
 
     def bind(self, bindings: Bindings) -> None:
         """Bind other memory to some of the outside buffers, all or none; the next replay takes the cold entry.
@@ -142,33 +132,32 @@ class Replay:
             self._check_batch(times, release)
         with self._flight.lock:
             self._check_usable("submit")
-            self._check_slots()
-            for signal in self.placed.signals:
-                signal.store(1)
+            if self._patches.missing:
+                raise self._unpatched()
             warm = self._flight.take() and self.plan.boundary != "host"
             try:
-                self._publish(times, warm=warm, release=release)
+                submission = self._once[warm, release] if times == 1 else self._batch(times, warm, release)
+                self._ending.submit(submission, released=release)
+                self._submissions += 1
             except (HsaError, QueueFailed, ReplayTimeout):
                 self._flight.give_back()  # refused before a slot of any ring was reserved
                 raise
             # Anything else, such as an interrupt, may have come after a packet was published: in flight until waited
             # for or closed.
 
-    def _publish(self, times: int, *, warm: bool, release: bool) -> None:
-        parts = self._parts[warm, release]
-        if times > 1:
-            host = self.plan.boundary == "host"  # each replay is complete by itself
-            first, again = self._batches[warm, host], self._batches[not host, host]
-            parts = self._parts_of(repeated(first, again, self._batches[not host, release], times), times)
-        self._ending.submit(parts, released=release)
-        self._submissions += 1
+    def _batch(self, times: int, warm: bool, release: bool) -> hsa.Submission:
+        """Several replays; only the last ends with what the host waits for, but for those that end by themselves."""
+        host = self.plan.boundary == "host"
+        first, again = self._batches[warm, host], self._batches[not host, host]
+        return self._submission(repeated(first, again, self._batches[not host, release], times), times)
 
-    def _parts_of(self, batches: Batches, times: int) -> list[Part]:
+    def _submission(self, batches: Batches, times: int) -> hsa.Submission:
         """Each queue with its packets, and what names one of them. Holds no replay."""
-        return [
+        parts: list[Any] = [
             (queue, packets, partial(describe, self._name, self.program, self.plan.launches, lane, times))
             for lane, (queue, packets) in enumerate(zip(self._queues, batches, strict=True))
         ]
+        return hsa.Submission(parts, self.placed.signals)
 
     def _check_batch(self, times: int, release: bool) -> None:
         rings = zip(self._queues, self._batches[False, True], strict=True)
@@ -214,7 +203,7 @@ class Replay:
         """
         _check_timeout(timeout)
         self.submit()
-        self.wait(timeout)
+        self._ending.wait(timeout)
 
     def spans(self) -> tuple[Span, ...]:
         """When the launches of the last replay ran, for a program lowered with `profile=True`; times in seconds.
@@ -272,27 +261,14 @@ class Replay:
 
     # -- inside --
 
-    def _check_slots(self) -> None:
-        if self._missing:
-            raise NotRecorded(
-                "RL1202",
-                where="Replay.submit",
-                seen=f"slots without a value: {', '.join(sorted(self._missing))}",
-                allowed="every slot patched once, or declared with default=",
-                do="call replay.patch(...) first",
-            )
-
-    def _known(self, name: str) -> tuple[int, str, str]:
-        """Index and type of a slot, and what messages call it."""
-        if name not in self._types:
-            raise NotRecorded(
-                "RL1201",
-                where="Replay.patch",
-                seen=f"slot {name!r}",
-                allowed=", ".join(sorted(self._types)) or "no slots in this plan",
-                do="use the name given to rl.slot(...)",
-            )
-        return self._types[name]
+    def _unpatched(self) -> NotRecorded:
+        return NotRecorded(
+            "RL1202",
+            where="Replay.submit",
+            seen=f"slots without a value: {', '.join(sorted(self._patches.missing))}",
+            allowed="every slot patched once, or declared with default=",
+            do="call replay.patch(...) first",
+        )
 
     def _check_submitted(self, what: str) -> None:
         if not self._submissions:

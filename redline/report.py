@@ -11,7 +11,7 @@ import numpy as np
 
 from .encoders.aql import HEADER
 from .fences import CLASS_BITS, Fence, Fences, all_classes, full_fences
-from .program import lower
+from .forms import lower
 
 if TYPE_CHECKING:
     from .plan import Plan

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from .accesses import Accesses, AccessRows
 from .errors import RecordError
+from .forms import lower
 from .plan import Plan, hazard_depths
-from .program import lower
 from .ranges import Buffer, Role
 
 if TYPE_CHECKING:

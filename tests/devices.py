@@ -130,3 +130,14 @@ def child_processes() -> set[int]:
         if int(status.rsplit(")", 1)[1].split()[1]) == os.getpid():
             found.add(int(name))
     return found
+
+
+def spinning(device: rl.Device) -> tuple[rl.Plan, dict[Any, rl.DeviceBuffer]]:
+    """A plan that waits for flag and then copies y to z; memory with the flag down."""
+    graph = rl.Graph()
+    flag, y, z = (graph.buffer(n, 256, role=r) for n, r in (("flag", "in"), ("y", "in"), ("z", "out")))  # type: ignore[arg-type]
+    first = graph.launch(spin()["spin"], grid=1, block=1, args=[rl.read(flag)])
+    graph.launch(module("copy")["copy"], grid=1, block=256, args=[rl.write(z), rl.read(y), 64], after=[first])
+    memory = buffers(device, graph)
+    memory["flag"].write(bytes(256))
+    return graph.compile(), memory

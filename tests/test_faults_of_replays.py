@@ -248,7 +248,7 @@ def test_noise_in_a_ring_fails_the_replay(form: str, seed: int, faulty: tuple[Fa
         noise = np.frombuffer(random.randbytes(64), np.uint32).copy()
         at = random.randrange(queue.write_index)
         noise[0] = noise[0] & ~np.uint32(0xFF) | np.uint32(random.choice([0, 2, 3, 4, 5, 6, 255]))
-        queue._ring[16 * at : 16 * at + 16] = noise
+        queue.ring[16 * at : 16 * at + 16] = noise
         made.ring_lost_doorbells()
         (said,) = {_refused(lambda: replay.wait(timeout=60))} | opened.refusals()
         assert f"RL1001 queue {queue.id} on gfx1201, packet {at} (plan " in said
@@ -264,7 +264,7 @@ def test_a_packet_that_turns_invalid_is_waited_for_no_longer_than_asked(
     with _Opened(device, form) as replay:
         made.lost_doorbells = []
         replay.submit()
-        replay._queues[0]._ring[0] = 1
+        replay._queues[0].ring[0] = 1
         made.ring_lost_doorbells()
         with pytest.raises(rl.ReplayTimeout, match="RL1101"):
             replay.wait(timeout=0.1)

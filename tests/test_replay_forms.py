@@ -11,7 +11,6 @@ import pytest
 import redline as rl
 from redline.encoders import family_for
 from redline.encoders.decode import decode
-from redline.hsa.lib import Hsa
 from tests.devices import buffers, device_memory, module, spin, two_launches
 
 FORMS: dict[str, dict[str, Any]] = {
@@ -94,30 +93,6 @@ def test_independent_chains_go_to_lanes_and_joined_ones_do_not() -> None:
     ]
     assert mixed("gfx1151", chains=6).compile(queues="auto").program.lanes == 4
     assert two_launches().compile(queues=4).program.form == "pm4"
-
-
-def test_all_packets_are_published_before_the_first_doorbell(
-    device: rl.Device, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A lane that started early would not be wrong, but a full ring on another would leave half a replay."""
-    graph = mixed()
-    calls: list[str] = []
-    call = Hsa.call
-
-    def noted(self: Hsa, name: str, *args: Any) -> Any:
-        calls.append(name)
-        return call(self, name, *args)
-
-    with device.instantiate(graph.compile(queues=2), buffers(device, graph)) as replay:
-        replay.patch(a=1.0)
-        monkeypatch.setattr(Hsa, "call", noted)
-        replay.submit()
-        monkeypatch.undo()
-        replay.wait()
-    writes = [at for at, name in enumerate(calls) if name == "hsa_queue_add_write_index_scacq_screl"]
-    rings = [at for at, name in enumerate(calls) if name == "hsa_signal_store_screlease"][-2:]
-    assert len(writes) == 2
-    assert max(writes) < min(rings)
 
 
 @pytest.mark.parametrize("boundary", ["host", "queue", "other-queue"])

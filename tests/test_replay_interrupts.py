@@ -7,7 +7,6 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import pytest
 
@@ -63,15 +62,15 @@ def test_a_signal_handler_may_not_end_the_submit_that_it_interrupts(
     """The packet would go into a ring that is gone. Nothing is stopped, and the replay is as good as before."""
     replay, memory = waiting_replay(device)
     with replay:
-        submit = hsa.submit_together
+        submit = hsa.Submission.submit
 
-        def interrupted(*args: Any, **options: Any) -> list[int]:
+        def interrupted(submission: hsa.Submission) -> list[int]:
             for end in (replay.cancel, replay.close):
                 with pytest.raises(rl.ReplayBusy, match=r"RL1407 .*inside Replay.submit"):
                     end()
-            return submit(*args, **options)
+            return submit(submission)
 
-        monkeypatch.setattr(hsa, "submit_together", interrupted, raising=False)
+        monkeypatch.setattr(hsa.Submission, "submit", interrupted)
         replay.submit()
         release(device, memory)
         replay.wait(timeout=20)

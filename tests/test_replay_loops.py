@@ -27,15 +27,16 @@ class _Starts:
         self.row = replay.program.ibs[0]
         self.taken: list[str] = []
         self.base: int | None = None
-        submit = hsa.submit_together
+        submit = hsa.Submission.submit
 
-        def watched(parts: list[tuple[hsa.Queue, np.ndarray[Any, Any], Any]], **options: Any) -> list[int]:
-            lasts = submit(parts, **options)
-            if parts[0][0] in replay._queues:
-                self._note([int(word) for word in parts[0][1][0]])
+        def watched(submission: hsa.Submission, timeout_s: float = 1.0) -> list[int]:
+            lasts = submit(submission, timeout_s)
+            queue, packets, _ = submission.parts[0]
+            if queue in replay._queues:
+                self._note([int(word) for word in packets[0]])
             return lasts
 
-        monkeypatch.setattr(hsa, "submit_together", watched, raising=False)
+        monkeypatch.setattr(hsa.Submission, "submit", watched)
 
     def _note(self, packet: list[int]) -> None:
         """Dwords 2 and 3 are the address, the low 20 bits of dword 4 the size; the first submit is cold, at 0."""
@@ -171,7 +172,7 @@ def test_the_cold_entry_follows_a_refused_submit(device: rl.Device, monkeypatch:
             def full(*_: object, **__: object) -> int:
                 raise rl.ReplayTimeout("RL1101", where="ring", seen="full", allowed="room", do="wait")
 
-            patched.setattr(hsa, "submit_together", full, raising=False)
+            patched.setattr(hsa.Submission, "submit", full)
             with pytest.raises(rl.ReplayTimeout):
                 replay.submit()
         replay.run()

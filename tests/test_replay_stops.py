@@ -179,7 +179,7 @@ def test_a_queue_error_stays_the_first_cause(device: rl.Device, waits: bool) -> 
             with pytest.raises(rl.QueueFailed):
                 replay.wait(timeout=60)
         else:
-            assert wait_until(lambda: replay._queues[0]._failure is not None)
+            assert wait_until(lambda: replay._queues[0].failure is not None)
         texts = set()
         for _ in range(2):
             for use in _uses(replay, memory):
@@ -197,7 +197,7 @@ def test_a_queue_error_goes_before_a_cancel(device: rl.Device) -> None:
     replay, memory = _faulting(device)
     with replay:
         replay.submit()
-        assert wait_until(lambda: replay._queues[0]._failure is not None)
+        assert wait_until(lambda: replay._queues[0].failure is not None)
         replay.cancel()
         for use in _uses(replay, memory):
             with pytest.raises(rl.QueueFailed, match="RL1001 .*packet 0"):

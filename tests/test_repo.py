@@ -37,6 +37,8 @@ PLANNER = {
         "hazards",
         "ranges",
         "program",
+        "forms",
+        "patching",
         "instructions",
         "kernel",
         "kernarg",
@@ -55,21 +57,24 @@ LAYERS = [
     ("redline/sim", {*PLANNER, "encoders", "hsa.queue", "hsa.memory", "hsa.agent"}),
     ("redline/encoders", {*PLANNER, "sim", "hsa", "kernels"}),
     ("redline/hsa", {*PLANNER, "encoders", "kernels"}),
-    ("redline/ranges.py", {"graph", "plan", "fences", "program", "replay", "device", "encoders", "hsa", "sim"}),
+    (
+        "redline/ranges.py",
+        {"graph", "plan", "fences", "program", "forms", "replay", "device", "encoders", "hsa", "sim"},
+    ),
     # Graph.compile is the one call that does all three steps; it imports plan and program when it is called.
     ("redline/graph.py", {"fences", "replay", "device", "hsa", "sim", "cli"}),
-    ("redline/launch.py", {"graph", "plan", "fences", "program", "replay", "device", "hsa", "sim", "cli"}),
+    ("redline/launch.py", {"graph", "plan", "fences", "program", "forms", "replay", "device", "hsa", "sim", "cli"}),
     (
         "redline/accesses.py",
-        {"graph", "plan", "fences", "program", "replay", "device", "encoders", "hsa", "sim", "cli"},
+        {"graph", "plan", "fences", "program", "forms", "replay", "device", "encoders", "hsa", "sim", "cli"},
     ),
     (
         "redline/ordering.py",
-        {"graph", "plan", "fences", "program", "replay", "device", "encoders", "hsa", "sim", "cli"},
+        {"graph", "plan", "fences", "program", "forms", "replay", "device", "encoders", "hsa", "sim", "cli"},
     ),
-    ("redline/hazards.py", {"plan", "fences", "program", "replay", "device", "encoders", "hsa", "sim", "cli"}),
+    ("redline/hazards.py", {"plan", "fences", "program", "forms", "replay", "device", "encoders", "hsa", "sim", "cli"}),
     ("redline/plan.py", {"replay", "device", "hsa", "sim", "cli", "encoders"}),
-    ("redline/fences.py", {"program", "safety", "replay", "device", "hsa", "sim", "cli", "encoders"}),
+    ("redline/fences.py", {"program", "forms", "safety", "replay", "device", "hsa", "sim", "cli", "encoders"}),
     (
         "redline/safety.py",
         {
@@ -79,6 +84,7 @@ LAYERS = [
             "accesses",
             "hazards",
             "program",
+            "forms",
             "replay",
             "device",
             "hsa",
@@ -87,9 +93,13 @@ LAYERS = [
             "encoders",
         },
     ),
-    ("redline/reasons.py", {"program", "safety", "replay", "device", "hsa", "sim", "cli", "encoders"}),
-    ("redline/foreign.py", {"fences", "sweep", "stabbing", "program", "replay", "device", "hsa", "sim", "cli"}),
-    ("redline/program.py", {"replay", "device", "hsa", "sim", "cli"}),
+    ("redline/reasons.py", {"program", "forms", "safety", "replay", "device", "hsa", "sim", "cli", "encoders"}),
+    (
+        "redline/foreign.py",
+        {"fences", "sweep", "stabbing", "program", "forms", "replay", "device", "hsa", "sim", "cli"},
+    ),
+    ("redline/program.py", {"forms", "replay", "device", "hsa", "sim", "cli"}),
+    ("redline/forms.py", {"replay", "device", "hsa", "sim", "cli"}),
     ("redline/replay.py", {"sim", "cli", "demo"}),
 ]
 

@@ -16,6 +16,7 @@ from redline.hsa.prototypes import PROTOTYPES
 from redline.sim.runtime import SimRuntime
 from tests.devices import buffers, module, two_launches
 from tests.hsa.fakes import recording, table_with
+from tests.test_replay_forms import mixed
 
 Calls = list[tuple[str, tuple[Any, ...]]]
 RESERVE = "hsa_queue_add_write_index_scacq_screl"
@@ -52,6 +53,24 @@ def test_nothing_that_can_fail_comes_behind_the_reservation() -> None:
                 "hsa_queue_load_read_index_scacquire",
             }
             replay.wait(timeout=20)
+
+
+def test_all_packets_are_published_before_the_first_doorbell() -> None:
+    """A lane that started early would not be wrong, but a full ring on another would leave half a replay."""
+    graph = mixed()
+    with _recorded() as (device, calls):
+        plan = graph.compile(queues=2)
+        with device.instantiate(plan, buffers(device, graph)) as replay:
+            replay.patch(a=1.0)
+            calls.clear()
+            replay.submit()
+            names = [name for name, _ in calls]
+            replay.wait(timeout=20)
+    reserved = [at for at, name in enumerate(names) if name == RESERVE]
+    assert len(reserved) == 2
+    assert names[reserved[-1] + 1 :] == ["hsa_signal_store_screlease"] * 2
+    asked = [at for at, name in enumerate(names) if name == "hsa_queue_load_read_index_scacquire"]
+    assert max(asked) < min(reserved), "room on all queues before a slot of any"
 
 
 def test_a_refused_submit_reserves_nothing() -> None:

@@ -19,8 +19,8 @@ from numba import njit
 
 import redline as rl
 from redline import kernels
+from redline.forms import lower
 from redline.hsa.prototypes import PROTOTYPES
-from redline.program import lower
 from redline.ranges import Buffer
 from redline_bench.timing import Samples, measure
 

@@ -13,7 +13,8 @@ _SWEEP, _STAB, _FENCES = "redline/sweep.py", "redline/stabbing.py", "redline/fen
 _ACCESSES, _PLAN, _LOWERING = "redline/accesses.py", "redline/plan.py", "redline/lowering.py"
 _SAFETY, _FOREIGN, _EMIT = "redline/safety.py", "redline/foreign.py", "redline/encoders/emit.py"
 _REPLAY, _FLIGHT = "redline/replay.py", "redline/flight.py"
-_PLACED, _PACKETS, _PROGRAM = "redline/placed.py", "redline/packets.py", "redline/program.py"
+_PLACED, _PACKETS, _FORMS = "redline/placed.py", "redline/packets.py", "redline/forms.py"
+_PATCHING = "redline/patching.py"
 _LANES, _AQL_LANES, _PHASES = "redline/lanes.py", "redline/aql_lanes.py", "redline/phases.py"
 _GFX10, _GFX12 = "redline/encoders/gfx10.py", "redline/encoders/gfx12.py"
 
@@ -444,14 +445,14 @@ _DEVICE_ROWS: tuple[tuple[str, str, str, str], ...] = (
     (
         "host access keeps a replay warm",
         _FLIGHT,
-        "again = self._again and all(uses.last is self for uses in self._all)",
-        "again = self._again",
+        "                flight.warm = False\n",
+        "                pass\n",
     ),
     (
         "re-bind keeps a replay warm",
         _FLIGHT,
-        "list(reads), list(writes), False",
-        "list(reads), list(writes), self._again",
+        "            self._use_nothing()\n            self.warm = False",
+        "            self._use_nothing()",
     ),
     (
         "re-bind ignored in arguments",
@@ -465,9 +466,9 @@ _DEVICE_ROWS: tuple[tuple[str, str, str, str], ...] = (
         "        apply_relocs(",
         "        if not self.words[self.program.relocs['dword']].any():\n            apply_relocs(",
     ),
-    ("patches go to the first slot", _PLACED, _POINTS, 'rows = program.patches[program.patches["slot"] == 0]'),
-    ("one use of a slot is patched", _PLACED, _POINTS, _POINTS + "[:1]"),
-    ("patches take the first slot's value", _PLACED, "8 * slot", "0 * slot"),
+    ("patches go to the first slot", _PATCHING, _POINTS, 'rows = program.patches[program.patches["slot"] == 0]'),
+    ("one use of a slot is patched", _PATCHING, _POINTS, _POINTS + "[:1]"),
+    ("patches take the first slot's value", _PATCHING, "_CELL * place", "0 * place"),
     ("a submission leaves out its release", _PACKETS, '"end_release" if', '"end" if'),
 )
 
@@ -519,8 +520,8 @@ _LANE_ROWS: tuple[tuple[str, str, str, str], ...] = (
         "completes, barrier=True, release",
         "completes, barrier=False, release",
     ),
-    ("phases do not wait", _PROGRAM, "            packets.wait(lane, [signal", "            _ = (lane, [signal"),
-    ("a phase ends without its drain", _PROGRAM, "    stream.drain()\n    stream.marks", "    stream.marks"),
+    ("phases do not wait", _FORMS, "            packets.wait(lane, [signal", "            _ = (lane, [signal"),
+    ("a phase ends without its drain", _FORMS, "    stream.drain()\n    stream.marks", "    stream.marks"),
     (
         "phases see only their own lane",
         _PHASES,
@@ -542,7 +543,7 @@ _LANE_ROWS: tuple[tuple[str, str, str, str], ...] = (
     ("after= joins nobody", _LANES, "            sets.join(one, other)\n    return", "            pass\n    return"),
     (
         "lanes share a fence word",
-        _PROGRAM,
+        _FORMS,
         "options.gfx10_wait, lane, _stamps(plan, options, len(lanes), lane))",
         "options.gfx10_wait, 0, _stamps(plan, options, len(lanes), lane))",
     ),

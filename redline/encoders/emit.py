@@ -59,7 +59,6 @@ OPERATION = np.dtype(
 # half: 0 low, 1 high. A kernel entry is split as PGM_LO = address >> 8 and PGM_HI = address >> 40.
 RELOC = np.dtype([("dword", "<u4"), ("kind", "<u4"), ("half", "<u4"), ("index", "<u4"), ("addend", "<i8")])
 KERNARG_RELOC = np.dtype([("offset", "<u4"), ("buffer", "<u4"), ("addend", "<i8")])
-PATCH = np.dtype([("offset", "<u4"), ("source", "<u4"), ("size", "<u4")])
 
 
 class Family(NamedTuple):
@@ -392,9 +391,11 @@ def apply_kernarg_relocs(image, relocs, buffers):  # type: ignore[no-untyped-def
 
 @_compiled
 def apply_patches(image, rows, values):  # type: ignore[no-untyped-def]
-    """Copy `size` bytes of `values` from `source` to `offset` of the kernarg bytes, for each row."""
-    for i in range(len(rows)):
-        row = rows[i]
-        offset, source = np.uint64(row["offset"]), np.uint64(row["source"])
-        for j in range(np.uint64(row["size"])):
+    """Copy bytes of `values` to the kernarg bytes; each row of three uint64 is offset there, source, and how many.
+
+    (Not records: their types alone take numba as long as the copy.)
+    """
+    for i in range(rows.shape[0]):
+        offset, source = rows[i, 0], rows[i, 1]
+        for j in range(rows[i, 2]):
             image[offset + j] = values[source + j]

@@ -10,8 +10,9 @@
     agent.py        target name, limits, memory pools
     memory.py       Buffer: runtime copies, views of host kinds; pointer_info
     signal.py       Signal: store, load, wait with a deadline
-    queue.py        Queue: reserve, publish, ring; QueueFailed
-    publish.py      compiled: the order of the stores into a ring
+    queue.py        Queue: a ring, its state, QueueFailed
+    submission.py   Submission: packets for one or several queues, submitted again and again
+    publish.py      compiled: reserve, publish, ring; the order of the stores into a ring
     rocm_version.py the ROCm that the library belongs to, and a warning where it is old
     code_object.py  LoadedCode: kernel objects by name
     null.py         Runtime.null(target): takes packets and runs nothing, for benchmarks
@@ -30,10 +31,11 @@ if TYPE_CHECKING:
     from redline.hsa.agent import Agent
     from redline.hsa.code_object import LoadedCode
     from redline.hsa.memory import Buffer, PointerInfo, pointer_info
-    from redline.hsa.queue import Queue, submit_together
+    from redline.hsa.queue import Queue
     from redline.hsa.rocm_version import OldRuntimeWarning
     from redline.hsa.runtime import Runtime
     from redline.hsa.signal import Signal
+    from redline.hsa.submission import Submission
 
 __all__ = [
     "Agent",
@@ -44,8 +46,8 @@ __all__ = [
     "Queue",
     "Runtime",
     "Signal",
+    "Submission",
     "pointer_info",
-    "submit_together",
 ]
 
 _HOMES = {
@@ -57,8 +59,8 @@ _HOMES = {
     "Queue": "queue",
     "Runtime": "runtime",
     "Signal": "signal",
+    "Submission": "submission",
     "pointer_info": "memory",
-    "submit_together": "queue",
 }
 
 

@@ -71,9 +71,12 @@ class Resources:
         self._open[number] = _Resource(rank, release, argument, keep)
         return number
 
-    def live(self, queue: int) -> None:
-        """The queue of this number is about to be submitted to."""
-        self._live.setdefault(queue, next(self._numbers))
+    def live(self, queue: int) -> bool:
+        """The queue of this number is about to be submitted to; whether it was idle."""
+        if queue in self._live:
+            return False
+        self._live[queue] = next(self._numbers)
+        return True
 
     def idle(self, queue: int) -> None:
         """Nothing runs on the queue of this number, nor will before the next submit."""

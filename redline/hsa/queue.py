@@ -1,21 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A user mode queue: reserve slots, publish packets, ring the doorbell, and learn of failures.
+"""A user mode queue: its ring, who may submit to it, and what is known of failures.
 
-Free space is checked for the whole batch before the write index moves, so a refused batch leaves no hole. A
-queue error poisons the queue: `check`, and with it every wait that polls it and every later submit, raises
-`QueueFailed`. What a packet means is the caller's business (`redline/encoders/aql.py`); the order of the
-stores is `publish.py`'s. Source of the protocol: the HSA Runtime specification's user mode queues, and ROCR-Runtime's
-hsa.h.
+A queue error poisons the queue: `check`, and with it every wait that polls it and every later submit, raises
+`QueueFailed`. How packets get into the ring is `submission.py`'s, what one means the caller's business
+(`redline/encoders/aql.py`). Source of the protocol: the HSA Runtime specification's user mode queues, and
+ROCR-Runtime's hsa.h.
 """
 
 from __future__ import annotations
 
 import ctypes
 import threading
-import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from ctypes import byref, c_void_p
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -23,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from redline.errors import HsaError, QueueFailed, ReplayTimeout
+from redline.errors import HsaError, QueueFailed
 from redline.hsa.abi import (
     HSA_QUEUE_TYPE_MULTI,
     QUEUE_ERROR_CALLBACK,
@@ -34,13 +32,11 @@ from redline.hsa.abi import (
 )
 from redline.hsa.callbacks import guarded
 from redline.hsa.handle import Handle, Rank
-from redline.hsa.publish import publish
+from redline.hsa.submission import PACKET_WORDS, Describe, Submission
 
 if TYPE_CHECKING:
     from redline.hsa.agent import Agent
 
-PACKET_WORDS = 16
-_WORD = np.dtype(np.uint32)  # comparing with the class would make this at every submit
 #: Words for hsa_amd_queue_priority_t.
 PRIORITIES = {
     "low": QueuePriority.HSA_AMD_QUEUE_PRIORITY_LOW,
@@ -49,8 +45,6 @@ PRIORITIES = {
 }
 UNLIMITED = 0xFFFFFFFF  # segment sizes left to the runtime
 REMEMBERED_BATCHES = 64
-
-Describe = Callable[[int], str]  # place of a packet in its batch -> what it runs, for messages
 
 
 @dataclass(frozen=True)
@@ -80,8 +74,8 @@ class Queue(Handle):
     ) -> None:
         super().__init__(agent.runtime)
         self.agent, self.packets = agent, packets
-        self._lock = threading.Lock()
-        self._failure: _Failure | None = None
+        self.lock = threading.Lock()
+        self.failure: _Failure | None = None
         self._batches: deque[tuple[int, int, Describe]] = deque(maxlen=REMEMBERED_BATCHES)
         self._last = -1  # index of the last packet published
         self._check_size(packets)
@@ -107,7 +101,7 @@ class Queue(Handle):
         public = hsa_queue_t.from_address(self.address)
         self.doorbell, self.id = int(public.doorbell_signal), int(public.id)
         words = (ctypes.c_uint32 * (int(public.size) * PACKET_WORDS)).from_address(int(public.base_address))
-        self._ring: NDArray[np.uint32] = np.ctypeslib.as_array(words)
+        self.ring: NDArray[np.uint32] = np.ctypeslib.as_array(words)
         self.runtime.watch(self)
         try:
             self._set(mask, priority)
@@ -143,15 +137,39 @@ class Queue(Handle):
         ReplayTimeout when the ring stays full, QueueFailed when the device has stopped the queue. Nothing was
         published then.
         """
-        return submit_together([(self, packets, describe)], timeout_s=timeout_s)[0]
+        return Submission([(self, packets, describe)]).submit(timeout_s)[0]
 
     def check(self) -> None:
         """Raise `QueueFailed` if the device has reported an error, `HsaError` if the queue or its runtime is closed."""
+        if not self.sound:
+            raise self._unusable()
+
+    @property
+    def sound(self) -> bool:
+        """Whether `check` raises nothing."""
+        return self.failure is None and not self.closed and not self.runtime.closed
+
+    def _unusable(self) -> QueueFailed | HsaError:
         self.runtime.require_open()
-        if self._failure is not None:
-            raise self._failed(self._failure) from self._failure.cause
-        if self.closed:
-            raise self._refused("closed", "an open queue", "make a new queue on the agent")
+        if self.failure is not None:
+            failed = self._failed(self.failure)
+            failed.__cause__ = self.failure.cause
+            return failed
+        return self.refused("closed", "an open queue", "make a new queue on the agent")
+
+    def live(self) -> bool:
+        """The holder of `lock` is about to submit: what is closed from now on stays allocated. Whether that is new."""
+        return self.runtime.resources.live(self._number)
+
+    def idle(self) -> None:
+        """The holder of `lock` knows that nothing runs here."""
+        self.runtime.resources.idle(self._number)
+
+    def submitted(self, count: int, last: int, describe: Describe | None) -> None:
+        """The holder of `lock` has published `count` packets, as many items in the ring, up to index `last`."""
+        self._last = last
+        if describe is not None:
+            self._batches.append((last - count + 1, last, describe))
 
     def completed(self, last: int) -> None:
         """The caller has seen packet `last` end, and all before it: none of them touches memory any more.
@@ -159,12 +177,12 @@ class Queue(Handle):
         Where it is the last one submitted, the queue is idle. Until somebody says so, or the queue is closed, what is
         closed on the runtime stays allocated (`handle.py`).
         """
-        if self._lock.acquire(blocking=False):  # whoever holds it is submitting
+        if self.lock.acquire(blocking=False):  # whoever holds it is submitting
             try:
                 if last == self._last:
-                    self.runtime.resources.idle(self._number)
+                    self.idle()
             finally:
-                self._lock.release()
+                self.lock.release()
 
     @property
     def read_index(self) -> int:
@@ -190,9 +208,9 @@ class Queue(Handle):
 
     def lost(self, error: BaseException) -> None:
         """An error was reported and reporting it failed: the queue counts as failed, for this reason."""
-        if self._failure is None and not self.closed:
+        if self.failure is None and not self.closed:
             detail = f"an error callback failed: {error!r}"
-            self._failure = _Failure(Status.HSA_STATUS_ERROR, detail, None, error)
+            self.failure = _Failure(Status.HSA_STATUS_ERROR, detail, None, error)
 
     def _fail(self, status: int, detail: str) -> None:
         """Keep the first failure, and now: later the queue may be gone, and the indices with it.
@@ -200,8 +218,8 @@ class Queue(Handle):
         HSA does not say which packet failed. A stopped packet processor has not moved past it; where it moved
         on early (the read index may), the last packet reserved is the nearest guess.
         """
-        if self._failure is None and not self.closed:
-            self._failure = _Failure(status, detail, min(self.read_index, max(self.write_index - 1, 0)))
+        if self.failure is None and not self.closed:
+            self.failure = _Failure(status, detail, min(self.read_index, max(self.write_index - 1, 0)))
 
     def _failed(self, failure: _Failure) -> QueueFailed:
         known = failure.packet is not None
@@ -221,54 +239,8 @@ class Queue(Handle):
                 return f" ({describe(index - first)})"
         return ""
 
-    def _checked_batch(self, packets: NDArray[Any]) -> NDArray[np.uint32]:
-        batch = np.ascontiguousarray(packets)
-        if batch.ndim == 1:
-            batch = batch.reshape(1, -1)
-        if batch.dtype != _WORD or batch.ndim != 2 or batch.shape[1] != PACKET_WORDS:
-            seen = f"{batch.dtype} of shape {batch.shape}"
-            raise self._refused(seen, "uint32 rows of 16 words", "build packets as numpy.uint32, 16 words each")
-        if not 1 <= len(batch) <= self.packets:
-            seen, allowed = f"a batch of {len(batch)} packets", f"1 to {self.packets}, the ring's size"
-            raise self._refused(seen, allowed, "split the batch, or make a larger queue")
-        return batch
-
-    def _publish(self, batch: NDArray[np.uint32], describe: Describe | None) -> int:
-        """Reserve slots that are free and fill them; the index of the last. The doorbell is not rung yet."""
-        self.runtime.resources.live(self._number)
-        reserve = "hsa_queue_add_write_index_scacq_screl"
-        first = int(self.runtime.hsa.call(reserve, self.address, len(batch)))
-        self._last = last = first + len(batch) - 1
-        if describe is not None:
-            self._batches.append((first, last, describe))
-        publish(self._ring, first, batch)
-        return last
-
-    def _wait_for_space(self, wanted: int, timeout_s: float) -> None:
-        """Returns once `wanted` slots are free; nothing is reserved before."""
-        started = time.monotonic()
-        pause = 0.0
-        while True:
-            free = self.packets - (self.write_index - self.read_index)
-            if wanted <= free:
-                return
-            self.check()
-            after = time.monotonic() - started
-            if after >= timeout_s:
-                raise self._full(wanted, free, timeout_s)
-            time.sleep(pause)
-            pause = min(0.001, pause + 0.00005)
-
-    def _full(self, wanted: int, free: int, after: float) -> ReplayTimeout:
-        return ReplayTimeout(
-            "RL1102",
-            where=f"ring of queue {self.id} on {self.agent.target}",
-            seen=f"{free} free slots after {after:g} s",
-            allowed=f"{wanted} free slots for the batch (nothing was reserved)",
-            do="wait for earlier work, or make the queue larger",
-        )
-
-    def _refused(self, seen: str, allowed: str, do: str) -> HsaError:
+    def refused(self, seen: str, allowed: str, do: str) -> HsaError:
+        """The error for a use of this queue."""
         return HsaError("RL0910", where=repr(self), seen=seen, allowed=allowed, do=do)
 
     def _checked_mask(self, flags: Sequence[bool]) -> list[int]:
@@ -300,39 +272,6 @@ class Queue(Handle):
                 allowed=allowed,
                 do="round the number of packets up to a power of two",
             )
-
-
-_Part = tuple[Queue, NDArray[np.uint32], Describe | None]
-
-
-def submit_together(parts: Sequence[_Part], *, timeout_s: float = 1.0) -> list[int]:
-    """Publish a batch on each of several different queues, as `Queue.submit` does on one; the indices of the last.
-
-    `parts`: queue, packets of shape (n, 16), and what names a packet of the batch in messages.
-
-    No slot of any queue is reserved before all batches have room, and no doorbell rings before all are published. Waits
-    at most `timeout_s` seconds for room on each queue. Raises HsaError, ReplayTimeout and QueueFailed as `Queue.submit`
-    does; nothing was published then. Source of the order: the HSA Runtime specification's user mode queues.
-    """
-    batches = [(queue, queue._checked_batch(packets), describe) for queue, packets, describe in parts]
-    for queue, _, _ in batches:
-        queue.check()  # in a forked child, whoever held the lock is not there to give it back
-    queues = sorted((queue for queue, _, _ in batches), key=id)  # one order for all threads
-    return _publish_holding(queues, batches, timeout_s)
-
-
-def _publish_holding(queues: Sequence[Queue], batches: Sequence[_Part], timeout_s: float) -> list[int]:
-    """Publish all batches with the locks of `queues` held, one `with` for each: nothing interrupts a `with`."""
-    if queues:
-        with queues[0]._lock:
-            return _publish_holding(queues[1:], batches, timeout_s)
-    for queue, batch, _ in batches:
-        queue.check()
-        queue._wait_for_space(len(batch), timeout_s)
-    lasts = [queue._publish(batch, describe) for queue, batch, describe in batches]
-    for (queue, _, _), last in zip(batches, lasts, strict=True):
-        queue.runtime.hsa.call("hsa_signal_store_screlease", queue.doorbell, last)
-    return lasts
 
 
 def _error_callback(queue: Queue) -> Any:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A signal: one 64-bit value that host and device see, and a wait that always ends.
 
-A wait looks once, spins briefly, then blocks in slices; all three in the runtime and without the GIL, which ctypes
+A wait looks once, spins briefly, then blocks in slices; the last two in the runtime and without the GIL, which ctypes
 gives up for each call. HSA waits may return early and with the condition unmet, so every wait loops on the value.
 Between slices a wait calls `poll`, which raises when the device can no longer get there (`Queue.check`). Source of
 signals and memory orders: the HSA Runtime specification, and ROCR-Runtime's hsa.h.
@@ -16,6 +16,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from redline.errors import ReplayTimeout
+from redline.hsa import publish
 from redline.hsa.abi import (
     HSA_WAIT_STATE_ACTIVE,
     HSA_WAIT_STATE_BLOCKED,
@@ -23,6 +24,7 @@ from redline.hsa.abi import (
     hsa_amd_profiling_dispatch_time_t,
     hsa_signal_t,
 )
+from redline.hsa.callbacks import interrupts
 from redline.hsa.handle import Handle, Rank
 
 if TYPE_CHECKING:
@@ -44,6 +46,7 @@ class Signal(Handle):
         self.runtime.hsa.check("hsa_signal_create", initial, 0, None, byref(handle))
         self.handle = handle.value
         self._own(Rank.SIGNAL, "hsa_signal_destroy", self.handle)
+        self._load = self.runtime.hsa.table.addresses["hsa_signal_load_scacquire"]
 
     def __repr__(self) -> str:
         return f"<Signal {self.handle:#x}>"
@@ -56,7 +59,10 @@ class Signal(Handle):
     def load(self) -> int:
         """Load with system acquire. Raises HsaError on a closed runtime."""
         self.runtime.require_open()
-        return int(self.runtime.hsa.call("hsa_signal_load_scacquire", self.handle))
+        value = int(publish.load(self._load, self.handle))
+        if interrupts:  # what a signal handler raised in a callback of a software device
+            raise interrupts.pop()
+        return value
 
     def wait_below(self, limit: int, timeout_s: float, poll: Callable[[], None] | None = None) -> int:
         """Wait until the value is below `limit` and return it.

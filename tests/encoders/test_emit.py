@@ -244,7 +244,7 @@ def test_patches_copy_exactly_their_bytes(values: bytes, rows: list[tuple[int, i
     expected = bytearray(image.tobytes())
     for offset, source, size in rows:
         expected[offset : offset + size] = values[source : source + size]
-    emit.apply_patches(image, np.array(rows, emit.PATCH), np.frombuffer(values, np.uint8))
+    emit.apply_patches(image, np.array(rows, np.uint64).reshape(-1, 3), np.frombuffer(values, np.uint8))
     assert image.tobytes() == bytes(expected)
 
 

@@ -12,12 +12,16 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from ctypes import addressof
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 
-from redline.hsa.publish import publish
+from redline.hsa.abi import amd_signal_t
+from redline.hsa.null import NullQueue
+from redline.hsa.null_calls import COMPILED
+from redline.hsa.publish import HEAD, LAST, publish, submit
 from tests.hsa.consumer import CAUGHT_UP, INVALID, OUT_OF_ORDER, SPLIT, STOP, TORN, consume, taken
 
 SLOTS = 1024
@@ -91,6 +95,26 @@ def race(count: int, seed: int, write: Any = publish, slots: int = SLOTS) -> Fou
             first += size
 
     return judge(ring, count, publishing)
+
+
+class Submissions:
+    """Writes batches as a replay does, on a queue of `slots` whose calls are the null engine's.
+
+    Its doorbell is a plain signal: what takes packets is the racing consumer.
+    """
+
+    def __init__(self, slots: int) -> None:
+        self.queue, self.bell, self._slots = NullQueue(), amd_signal_t(), slots
+        names = ("signal_store", "read_index", "write_index", "add_write_index")
+        self._functions = [COMPILED[name].address for name in names]
+
+    def __call__(self, ring: Any, first: int, rows: Any) -> None:
+        """The caller has seen that the ring has room."""
+        self.queue.read_index = first
+        row = [addressof(self.queue), addressof(self.bell), ring.ctypes.data, self._slots, rows.ctypes.data, len(rows)]
+        words = np.array([*self._functions, 1, 0, *row, 0], np.int64)
+        assert submit(words) == -1
+        assert words[HEAD + LAST] == first + len(rows) - 1
 
 
 def _wait_for(state: Any, index: int, patience_s: float = PATIENCE_SECONDS) -> bool:

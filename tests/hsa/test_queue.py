@@ -177,7 +177,7 @@ def test_a_packet_that_was_never_published_stops_nothing_but_what_is_behind_it()
         assert queue.submit(barriers(1, signal.handle)) == 1
         with pytest.raises(ReplayTimeout):
             signal.wait_below(2, 0.05, poll=queue.check)
-        ring = queue._ring.reshape(64, 16)
+        ring = queue.ring.reshape(64, 16)
         packet = barriers(1, signal.handle)[0]
         ring[hole, 1:] = packet[1:]
         ring[hole, 0] = packet[0]

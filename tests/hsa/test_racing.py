@@ -13,13 +13,20 @@ import pytest
 
 from redline.hsa.publish import publish
 from tests.hsa.consumer import first_header_first, header_first
-from tests.hsa.racing import Found, empty_ring, fill, judge, race
+from tests.hsa.racing import Found, Submissions, empty_ring, fill, judge, race
 
 
 @pytest.mark.parametrize(("count", "slots"), [(100_000, 1024), (20_000, 64), (2000, 2), (1000, 1)])
 def test_a_racing_consumer_finds_every_packet_whole_and_in_order(count: int, slots: int) -> None:
     """Case 35: nothing torn, out of order, missing, doubled or split, round the ring again and again."""
     assert race(count, seed=count, slots=slots) == Found()
+
+
+def test_a_racing_consumer_of_whole_submissions_finds_the_same() -> None:
+    """Case 35: what a replay calls, with room, reservation and doorbell by a runtime's compiled functions."""
+    submissions = Submissions(64)
+    assert race(20_000, seed=3, write=submissions, slots=64) == Found()
+    assert (submissions.queue.write_index, submissions.bell.value) == (20_000, 19_999)
 
 
 def test_headers_stored_first_are_torn_packets() -> None:
