@@ -51,7 +51,7 @@ def judge(seed: int, index: int) -> tuple[str, str]:
 def _damaged(random: Random, honest: Manifest) -> bytes:
     data = honest.to_bytes()
     for _ in range(random.choice((1, 1, 3))):
-        data = random.choice(_TEXT_DAMAGE)(data, random)
+        data = random.choice(_TEXT_DAMAGE)(data, random) or b" "  # nothing left cannot be damaged further
     return data
 
 
