@@ -17,7 +17,7 @@ FILE = "redline/fences.py"
 
 #: The functions that decide; the others check what users pass, or present.
 DECIDING = (
-    *("derive", "full_fences", "all_classes", "_entry", "_line_drains", "_loop_drains", "acquires_at", "_stab"),
+    *("derived", "full_fences", "all_classes", "_entry", "_line_drains", "_loop_drains", "acquires_at", "_stab"),
     "_check_order",
 )
 
@@ -41,12 +41,12 @@ _NONE = "any negative number means none"
 
 #: Mutants that survive, and why they mean the same.
 EQUIVALENT: dict[str, str] = {
-    "derive, line 12, 0 -> 1 at 30": _NEVER,
-    "derive, line 12, loop -> True at 48": _NEVER,
-    "derive, line 12, 0 -> 1 at 58": _NEVER,
+    "derived, line 7, 0 -> 1 at 30": _NEVER,
+    "derived, line 7, loop -> True at 48": _NEVER,
+    "derived, line 7, 0 -> 1 at 58": _NEVER,
     "_check_order, line 2, >= -> > at 33": _NEVER,
     "_check_order, line 7, 0 -> 1 at 40": _NEVER,
-    "derive, line 21, rule -> True at 64": "an empty rule is no rule, as None is",
+    "derived, line 16, rule -> True at 64": "an empty rule is no rule, as None is",
     "_line_drains, line 3, 1 -> 2 at 72": _NONE,
     "_loop_drains, line 5, 1 -> 2 at 74": _NONE,
     "_loop_drains, line 5, 1 -> 2 at 112": _NONE,
