@@ -68,6 +68,6 @@ def llvmlite_tool() -> Tool:
 def _hip(found: HipCompiler) -> Tool:
     purpose = "compiles HIP"
     path = " ".join(found.compiler) or None
-    looked = () if path else (found.why_not,)
+    looked = (path or found.why_not,)
     taken = found.why_not or f"usable, links with {' '.join(found.linker) or 'itself'}"
     return Tool(found.name, purpose, path, found.version or "not found", looked, taken if path else None, found.sha256)
