@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return OK
     except RadiowaveError as error:
         print(f"radiowave: {error}", file=sys.stderr)
-        return USAGE if isinstance(error, UnsupportedTarget) else FINDINGS
+        return USAGE if isinstance(error, UnsupportedTarget) else arguments.fault
     except (OSError, UnicodeDecodeError) as error:
         print(f"radiowave: {error}", file=sys.stderr)
         return USAGE
@@ -107,7 +107,7 @@ def _command(commands: Any, name: str, purpose: str, example: str, run: Any) -> 
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--json", action="store_true", help="print JSON with a schema field")
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, fault=FINDINGS)
     return parser
 
 

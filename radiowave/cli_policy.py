@@ -15,13 +15,14 @@ from radiowave.contracts import Contract, assess
 from radiowave.difference import compare, difference_lines
 from radiowave.recipes import Catalogue
 
-OK, FINDINGS = 0, 1
+OK, FINDINGS, TROUBLE = 0, 1, 2
 
 
 def add_commands(commands: Any, add: Any, make: str) -> None:
     """The parsers; `add` makes one with the options that all commands have, `make` is how to get an object."""
-    purpose = "Show what differs between two code objects; exit code 1 where anything does."
+    purpose = "Show what differs between two code objects; exit code 1 where anything does, 2 where one cannot be read."
     diff = add(commands, "diff", purpose, f"{make}\n  radiowave diff nothing.co nothing.co", _diff)
+    diff.set_defaults(fault=TROUBLE)  # as diff has it: 1 says that both were read
     diff.add_argument("before", type=Path, help="a code object, or a file with one for the target")
     diff.add_argument("after", type=Path, help="another")
     diff.add_argument("--target", help="which object of bundles")

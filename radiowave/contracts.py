@@ -14,8 +14,9 @@ from typing import Any, Final, Literal, get_args
 from radiowave.certificate import VERDICTS, Verdict
 from radiowave.code_object import CodeObject
 from radiowave.disassemble import Disassembler
+from radiowave.errors import RecipeError
 from radiowave.kernel_report import KernelReport, reports
-from radiowave.occupancy import occupancy
+from radiowave.occupancy import MOST_VGPRS, occupancy
 from radiowave.targets import check_wave
 
 SCHEMA: Final = 2
@@ -45,7 +46,7 @@ class Contract:
     """What a candidate must keep. `kernel` by name; `wave` (32 or 64 lanes), `target` and `verdict` (the widest that is
     allowed) are not asked for where they are None, the incumbent's registers neither.
 
-    Raises UnsupportedTarget for another wave size.
+    Raises UnsupportedTarget for another wave size, RecipeError for registers that no wave can address.
     """
 
     kernel: str
@@ -59,6 +60,15 @@ class Contract:
         for wave in (self.wave, self.incumbent_wave):
             if wave is not None:
                 check_wave(wave, where="contract")
+        vgprs = self.incumbent_vgprs
+        if vgprs is not None and not 0 <= vgprs <= MOST_VGPRS:
+            raise RecipeError(
+                "RW0504",
+                where="contract",
+                seen=f"an incumbent with {vgprs} VGPRs",
+                allowed=f"0 to {MOST_VGPRS}",
+                do="give the VGPRs that `radiowave inspect` shows for the incumbent",
+            )
 
 
 @dataclass(frozen=True)

@@ -57,6 +57,7 @@ CODES: dict[str, str] = {
     "RW0501": "not a catalogue of recipes, or a damaged one",
     "RW0502": "a row of a ledger that cannot be taken in",
     "RW0503": "recipes that contradict each other",
+    "RW0504": "a resource contract that no kernel can have been the incumbent of",
     "RW0601": "not a manifest, or a damaged one",
     "RW0602": "a manifest of a schema that is not known",
     "RW0603": "a manifest whose own hash does not match",
@@ -117,7 +118,7 @@ class LinkError(RadiowaveError):
 
 
 class RecipeError(RadiowaveError):
-    """A catalogue or ledger that cannot be read, or recipes that cannot be applied together."""
+    """A catalogue or ledger that cannot be read, recipes that cannot be applied together, or an impossible contract."""
 
     prefix = "RW05"
 

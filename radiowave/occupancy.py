@@ -24,6 +24,8 @@ Limiter = Literal["wave slots", "VGPRs", "LDS", "workgroup size"]
 LDS_OF_A_CU = 64 << 10
 MOST_LDS_OF_A_WORKGROUP = 64 << 10
 SIMDS_OF_A_CU = 2
+# That one wave can address, of either size.
+MOST_VGPRS = 256
 # Workgroups of more than one wave that can have a barrier at a time, by CU.
 BARRIERS_OF_A_CU = 16
 _WGP_MODE = 1 << 29  # COMPUTE_PGM_RSRC1

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
@@ -20,8 +20,13 @@ from radiowave.errors import RecipeError
 from radiowave.targets import check_target
 
 SCHEMA: Final = 1
+#: Of one workgroup, on every target.
+MOST_WORK_ITEMS: Final = 1024
 
 Profile = Literal["default", "max_ilp", "iterative_ilp", "memory_clause", "pipeline_ilp"]
+WorkItems = Annotated[int, msgspec.Meta(ge=1, le=MOST_WORK_ITEMS)]
+Samples = Annotated[int, msgspec.Meta(ge=0, le=1 << 32)]
+Sha256 = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]
 Verdict = Literal["promoted", "correctness_only", "rejected"]
 _STRONGEST_FIRST: Final[tuple[Verdict, ...]] = ("rejected", "promoted", "correctness_only")
 
@@ -55,7 +60,7 @@ class Action:
 
     wave: Literal[32, 64] | None = None
     profile: Profile | None = None
-    workgroup: int | None = None
+    workgroup: WorkItems | None = None
     variant: str | None = None
     defines: dict[str, str] = field(default_factory=dict)
 
@@ -68,9 +73,9 @@ class Evidence:
 
     target: str
     verdict: Verdict
-    artifact: str
+    artifact: Sha256
     gain: float | None = None
-    samples: int = 0
+    samples: Samples = 0
     note: str = ""
 
 
@@ -185,11 +190,11 @@ class _Row:
     """What is read of a row that won."""
 
     target: str
-    artifact: str
+    artifact: Sha256
     recipe: str = ""
     recipes: tuple[str, ...] = ()
     gain: float | None = None
-    samples: int = 0
+    samples: Samples = 0
     note: str = ""
 
 

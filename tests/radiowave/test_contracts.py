@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from radiowave import TARGETS, CodeObject, Contract, UnsupportedTarget, assess, compile_ir, contracts
+from radiowave import TARGETS, CodeObject, Contract, RecipeError, UnsupportedTarget, assess, compile_ir, contracts
 from radiowave.cli import main
 from radiowave.contracts import KINDS
 from radiowave.kernel_report import KernelReport, reports
@@ -111,6 +111,13 @@ def test_no_such_wave_or_target() -> None:
     """Said when the contract is made, or held against."""
     with pytest.raises(UnsupportedTarget):
         Contract("saxpy", wave=48)
+
+
+@pytest.mark.parametrize("vgprs", [-1, 257])
+def test_impossible_incumbents(vgprs: int) -> None:
+    """A wave addresses up to 256 registers; a wrong number must not pass for an incumbent of low occupancy."""
+    with pytest.raises(RecipeError, match=f"RW0504 contract: an incumbent with {vgprs} VGPRs; allowed: 0 to 256"):
+        Contract("saxpy", incumbent_vgprs=vgprs)
 
 
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

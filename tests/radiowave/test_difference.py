@@ -62,3 +62,6 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     document = json.loads(capsys.readouterr().out)
     assert (document["schema"], document["changes"][0]["after"]) == (1, 2048)
     assert main(["diff", str(paths[0]), str(tmp_path / "none")]) == 2
+    (broken := tmp_path / "broken.co").write_bytes(paths[0].read_bytes()[:200])
+    assert main(["diff", str(paths[0]), str(broken)]) == 2
+    assert "RW0307" in capsys.readouterr().err

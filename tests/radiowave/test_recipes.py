@@ -112,6 +112,14 @@ def test_ledgers() -> None:
         (b"[]\n", "line 2: a JSON list"),
         (b'{"verdict":"WIN","verdict":"WIN"}', "keys given twice"),
         (b'{"gain": NaN}', "NaN"),
+        (line().replace(b"3.5", b"1e400"), "1e400 is larger than any number"),
+        (line(artifact="ab"), "artifact"),
+        (line(artifact="ab" * 32 + "\n"), "artifact"),
+        (line(samples=-1), "samples"),
+        (line(samples=10**50), "line 2"),
+        (line().replace(b"3.5", b"9" * 5000), "line 2"),
+        (b"[" * 100_000, "nested too deeply"),
+        (b"\xff\xfe{", "line 2"),
     ],
 )
 def test_rows_that_cannot_be_taken_in(row: bytes, words: str) -> None:
@@ -135,6 +143,8 @@ def test_ledger_of_an_unknown_gpu() -> None:
         (b'{"recipes":[],"schema":1,"x":1}', "fields that catalogues do not have"),
         (b'{"recipes":[{"id":"a","why":"","action":{"wave":48}}],"schema":1}', "wave"),
         (b'{"recipes":[{"id":"a","why":"","action":{"profile":"fast"}}],"schema":1}', "profile"),
+        (b'{"recipes":[{"id":"a","why":"","action":{"workgroup":0}}],"schema":1}', "workgroup"),
+        (b'{"recipes":[{"id":"a","why":"","action":{"workgroup":1025}}],"schema":1}', "workgroup"),
     ],
 )
 def test_damaged_catalogues(text: bytes, words: str) -> None:
