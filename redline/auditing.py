@@ -50,7 +50,7 @@ def audit(
     and RecordError for slots that are missing, unknown or do not fit; UnsupportedTarget for a target that the software
     device does not have; radiowave's ToolchainError without a disassembler; and what lowering and
     `Device.instantiate` raise: HazardError, EncodeError, UnsupportedKernel, CodeObjectError, KernargPoolExhausted,
-    HsaError, ReplayBusy.
+    HsaError, ReplayBusy, StalePlan.
     """
     if not isinstance(plan, Plan):
         do = "compile a graph: graph.compile()"

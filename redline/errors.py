@@ -11,7 +11,7 @@
     ├── EncodeError          RL05   a value does not fit its field, packet or limit
     ├── CodeObjectError      RL06   bytes that are not a usable AMDGPU code object
     ├── BindingError         RL07   a buffer bound to the wrong memory, or not bound
-    ├── StalePlan            RL08   the plan and what it was made from no longer agree
+    ├── StalePlan            RL08   what the plan was given addresses of is gone
     ├── HsaError             RL09   the HSA runtime is missing or refused a call
     ├── QueueFailed          RL10   the queue was stopped, by the device or by cancel
     ├── ReplayTimeout        RL11   a wait ended before the device did
@@ -128,6 +128,8 @@ CODES: dict[str, str] = {
     "RL0715": "a dtype that memory cannot hold",
     "RL0716": "more packets than a queue's ring holds",
     "RL0717": "more queues than the agent has",
+    "RL0801": "the replay's own memory, code or signals were closed beneath it",
+    "RL0802": "memory bound to the replay was closed beneath it",
     "RL0901": "no HSA runtime library was found",
     "RL0902": "a call into the HSA runtime returned an error status",
     "RL0903": "the HSA runtime found no device",
@@ -227,7 +229,7 @@ class BindingError(RedlineError):
 
 
 class StalePlan(RedlineError):
-    """The plan and what it was made from no longer agree."""
+    """What the plan was given addresses of is gone: memory, code or signals were closed beneath a replay."""
 
     prefix = "RL08"
 

@@ -66,14 +66,7 @@ def verify_words(
     """
     require(plan, "Plan", "verify_words")
     listed = _listed(words)
-    if plan.target != target:
-        raise UnsupportedTarget(
-            "RL0301",
-            where="verify_words",
-            seen=f"words for {target}",
-            allowed=f"{plan.target}, the plan's target",
-            do="record the plan with kernels of that target",
-        )
+    require_target(plan, target, "verify_words")
     cold, warm, end, end_release = _entries(listed, ib)
     reader = WordReader(plan, gfx10_wait)
     row = (*starts(plan), False)  # behind the last one the host reads
@@ -83,6 +76,18 @@ def verify_words(
         steps += reader.replay(listed[warm if start else cold : end if row[replay + 1] else end_release])
     steps.append(Step("host reads"))
     return (*dict.fromkeys(reader.findings), *check_steps(plan, steps, reader.family.l2_kinds))
+
+
+def require_target(plan: Plan, target: str, where: str) -> None:
+    """Raise UnsupportedTarget for words of another target than the plan's."""
+    if plan.target != target:
+        raise UnsupportedTarget(
+            "RL0301",
+            where=where,
+            seen=f"words for {target}",
+            allowed=f"{plan.target}, the plan's target",
+            do="record the plan with kernels of that target",
+        )
 
 
 def _listed(words: Iterable[int]) -> list[int]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from .encoders import family_for
 from .fitting import require
-from .foreign import verify_words
+from .foreign import require_target, verify_words
 from .lane_steps import LaneReader, LaneStep
 from .packets import FINAL, IB
 from .safety import Finding, read_through
@@ -37,6 +37,9 @@ def verify_program(plan: Plan, program: Program) -> tuple[Finding, ...]:
     """
     require(plan, "Plan", "verify_program")
     require(program, "Program", "verify_program")
+    require_target(plan, program.target, "verify_program")
+    if strange := sorted(set(program.order) - set(range(len(plan.launches)))):
+        return (Finding("not this plan", "host", "host", f"launches {strange}, which the plan does not have"),)
     releases = (True, False) if plan.boundary == "queue" else (True,)
     found: dict[Finding, None] = {}
     for release in releases:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,12 @@ from .packets import BARRIER_AND, FINAL, Batches, place
 
 if TYPE_CHECKING:
     from .device import Device, DeviceBuffer
+    from .hsa.handle import Handle
     from .launch import Launch
     from .plan import Plan
     from .program import Program
+
+_Handle = TypeVar("_Handle", bound="Handle")
 
 _WINDOW: Final = 1 << 32
 #: Each word that the packet processor writes has a line of its own.
@@ -35,23 +38,27 @@ class Placed:
 
     `addresses` (uint64) are those of the plan's buffers by index, `entries` those of the program's kernels. `words` and
     `kernarg` are the indirect buffers and the kernarg arena as the device sees them, uint32 and uint8 views; `stamps`
-    (uint64, one item each) hold the GPU clock at the begin and the end of each stream of a profiled program.
+    (uint64, one item each) hold the GPU clock at the begin and the end of each stream of a profiled program. `parts`
+    are the handles of all that, with names for messages.
     """
 
     def __init__(self, device: Device, plan: Plan, bound: Mapping[int, DeviceBuffer], stack: ExitStack) -> None:
         self.device, self.plan, self.program = device, plan, plan.program
+        self.parts: list[tuple[str, Handle]] = []
         agent, program = device.agent, self.program
         self.addresses = np.zeros(len(plan.buffers), np.uint64)
         for buffer in plan.buffers:
             if buffer.index not in bound and buffer.root == buffer.index:
-                memory = stack.enter_context(agent.allocate(buffer.nbytes, buffer.kind))
+                memory = self._kept(
+                    stack, agent.allocate(buffer.nbytes, buffer.kind), f"internal buffer {buffer.name!r}"
+                )
                 self.addresses[buffer.index] = memory.address
         arena = self._arena(stack, max(len(program.kernarg), 64))
         self.kernarg = arena.view(np.uint8)[: len(program.kernarg)]
         self.kernarg[:] = program.kernarg
         self._slots = program.slot_offsets + np.uint64(arena.address)
         owned = [
-            stack.enter_context(agent.allocate(_OWNED_BYTES, "kernarg"))
+            self._kept(stack, agent.allocate(_OWNED_BYTES, "kernarg"), "fence words and times")
             for _ in range(program.fence_words + program.stamps)
         ]
         self._owned = np.array([word.address for word in owned] or [0], np.uint64)
@@ -59,11 +66,11 @@ class Placed:
         self._ib = 0
         self.words = np.zeros(0, np.uint32)
         if len(program.words):
-            ib = stack.enter_context(agent.allocate(4 * len(program.words), "kernarg", executable=True))
+            ib = self._kept(stack, agent.allocate(4 * len(program.words), "kernarg", executable=True), "the words")
             self._ib, self.words = ib.address, ib.view(np.uint32)[: len(program.words)]
             self.words[:] = program.words
         self._objects, self.entries = self._load(stack)
-        self.signals = [stack.enter_context(agent.signal(0)) for _ in range(program.signals)]
+        self.signals = [self._kept(stack, agent.signal(0), f"signal {at}") for at in range(program.signals)]
         self.bind(bound)
 
     @property
@@ -88,6 +95,11 @@ class Placed:
 
     # Making it
 
+    def _kept(self, stack: ExitStack, handle: _Handle, name: str) -> _Handle:
+        self.parts.append((name, handle))
+        stack.enter_context(handle)
+        return handle
+
     def _load(self, stack: ExitStack) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
         """Of each kernel the descriptor's address ("kernel object"), and that of its first instruction."""
         loaded: dict[str, hsa.LoadedCode] = {}
@@ -103,7 +115,9 @@ class Placed:
                     do="record kernels from rl.load(...) to run them",
                 )
             if module.sha256 not in loaded:
-                loaded[module.sha256] = stack.enter_context(self.device.agent.load(module.data))
+                loaded[module.sha256] = self._kept(
+                    stack, self.device.agent.load(module.data), f"the code of kernel {kernel.name!r}"
+                )
             objects.append(loaded[module.sha256].kernel_object(kernel.symbol))
         offsets = [kernel.entry_offset for kernel in self.program.kernels]
         entries = [at + offset for at, offset in zip(objects, offsets, strict=True)]
@@ -113,7 +127,7 @@ class Placed:
         """Kernarg memory inside one 4 GiB window: all slots share the high half of their address."""
         agent = self.device.agent
         for _ in range(2):  # a second block cannot straddle the same boundary as the first, which is kept meanwhile
-            arena = stack.enter_context(agent.allocate(nbytes, "kernarg"))
+            arena = self._kept(stack, agent.allocate(nbytes, "kernarg"), "the kernel arguments")
             if arena.address // _WINDOW == (arena.address + nbytes - 1) // _WINDOW:
                 return arena
         raise KernargPoolExhausted(

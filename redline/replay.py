@@ -18,6 +18,7 @@ from .ending import Ending
 from .errors import BindingError, HsaError, NotRecorded, QueueFailed, ReplayTimeout
 from .fitting import check_grid, check_plan, check_queues, check_target
 from .flight import Flight
+from .freshness import check_fresh
 from .packets import Batches, repeated
 from .patching import Patches
 from .placed import Placed, describe
@@ -66,6 +67,8 @@ class Replay:
             raise
         self._flight = Flight(*touched(plan, self._bound))
         self._submissions = 0
+        self._resources = device.runtime.resources
+        self._generation = -2  # what was closed until now is looked at by the first use
         self._ending = Ending(self._flight, self._queues, self.placed.final, device.name, _described(plan))
         # Must not hold the replay itself, nor may the queues' packet descriptions: it would never be collected.
         self._free = weakref.finalize(self, _free, self._queues, stack, self._flight)
@@ -95,7 +98,7 @@ class Replay:
 
         Raises NotRecorded for a name without a slot or a closed replay, RecordError for a value that does not fit its
         type, ReplayBusy while in flight, QueueFailed after the device stopped the queue, HsaError when the device is
-        closed.
+        closed, StalePlan as `submit` does.
         """
         with self._flight.lock:
             staged = self._patches.stage(values)
@@ -106,7 +109,8 @@ class Replay:
         """Bind other memory to some of the outside buffers, all or none; the next replay takes the cold entry.
 
         Buffers not named keep their memory. Raises ReplayBusy while in flight, BindingError as `Device.instantiate`
-        does, NotRecorded when closed, QueueFailed when the queue has failed, HsaError when the runtime is closed.
+        does, NotRecorded when closed, QueueFailed when the queue has failed, HsaError when the runtime is closed,
+        StalePlan when memory, code or signals of the replay's own were closed beneath it.
         """
         with self._flight.lock:
             self._check_usable("bind")
@@ -126,7 +130,8 @@ class Replay:
         another thread of the host reads or writes memory of it; NotRecorded while a slot has no value, when the replay
         is closed, for a number of times or a release that this plan does not have; QueueFailed when the device has
         stopped the queue; ReplayTimeout when the queue's ring stays full for a second; HsaError when the device is
-        closed. Nothing was submitted then.
+        closed; StalePlan when memory bound to the replay, or memory, code or signals of its own, were closed beneath it
+        by handles of `redline.hsa`. Nothing was submitted then.
         """
         if isinstance(times, bool) or times != 1 or not release:
             self._check_batch(times, release)
@@ -199,7 +204,7 @@ class Replay:
     def run(self, timeout: float = 10.0) -> None:
         """submit() and wait(); `timeout` in seconds, for the wait.
 
-        Raises what these raise: ReplayBusy, NotRecorded, QueueFailed, ReplayTimeout, HsaError.
+        Raises what these raise: ReplayBusy, NotRecorded, QueueFailed, ReplayTimeout, HsaError, StalePlan.
         """
         _check_timeout(timeout)
         self.submit()
@@ -210,7 +215,7 @@ class Replay:
 
         One span for each launch of form="aql", else one for each stream of words. Raises NotRecorded for a program
         without timestamps, before the first replay and when closed, ReplayBusy while in flight, QueueFailed when the
-        queue has failed, HsaError when the device is closed.
+        queue has failed, HsaError when the device is closed, StalePlan as `submit` does.
         """
         with self._flight.lock:
             self._check_usable("spans")
@@ -223,9 +228,11 @@ class Replay:
         `device`, `form`, `queues`, `launches`, `kernels`, `dwords`, `packets`; `submissions` so far, each of one replay
         or a batch; `sequence_hash`, sha256 over words and packets with their relocated dwords zeroed, equal to
         `program_hash` when memory still holds what was lowered; `reason`, why it is not the form that was asked for, or
-        "". Raises NotRecorded when closed, HsaError when the device is closed, QueueFailed when the queue has failed.
+        "". Raises NotRecorded when closed, HsaError when the device is closed, QueueFailed when the queue has failed,
+        StalePlan as `submit` does.
         """
         self._check_open("route_proof")
+        self._check_fresh("route_proof")
         return route_proof(self.placed, self.device.name, self._submissions)
 
     def cancel(self) -> None:
@@ -289,6 +296,15 @@ class Replay:
         self.device.runtime.require_open()
         self._ending.note_failure()
         self._flight.check_idle(what)
+        if self._resources.generation != self._generation:
+            self._check_fresh(what)
+
+    def _check_fresh(self, what: str) -> None:
+        """Something of the device's was closed since the last look. A bind may mend what is bound."""
+        generation = self._resources.generation  # before the look, for other threads close too
+        check_fresh(what, self.placed, {} if what == "bind" else self._bound)
+        if what != "bind":
+            self._generation = generation
 
 
 def _all_batches(placed: Placed) -> dict[tuple[bool, bool], Batches]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -161,3 +162,16 @@ def test_lanes_do_not_share_a_fence_word() -> None:
     relocs["index"][(relocs["kind"] == 3)] = 0
     found = verify_program(plan, replace(plan.program, relocs=relocs))
     assert [finding.what for finding in found] == ["lanes 0 and 1 drain by the same word"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_programs_of_other_plans_are_told(form: str) -> None:
+    """With more launches or fewer they are not this plan's; those for another target are refused."""
+    short, long = (build([Node(writes=((0, 0, 4),))] * count).compile(**FORMS[form]) for count in (1, 3))
+    for plan, other, seen in ((short, long, r"\[1, 2\], which the plan does not have"), (long, short, "not each once")):
+        found = verify_program(plan, other.program)
+        assert {finding.kind for finding in found} >= {"not this plan"}
+        assert any(re.search(seen, finding.what) for finding in found)
+    here, there = (mixed(target).compile(**FORMS[form]) for target in ("gfx1010", "gfx1201"))
+    with pytest.raises(rl.UnsupportedTarget, match="RL0301 verify_program: words for gfx1201; allowed: gfx1010"):
+        verify_program(here, there.program)

@@ -268,3 +268,28 @@ def test_a_failed_lane_names_its_launch() -> None:
             objects.store(entry, b"\xff" * 4)
             with pytest.raises(rl.QueueFailed, match=r"packet \d+ \(plan [0-9a-f]{16}: #0 spin0\)|#1 spin1"):
                 replay.run()
+
+
+@pytest.mark.parametrize("boundary", ["host", "queue"])
+@pytest.mark.parametrize("form", FORMS)
+def test_stats_say_what_a_replay_submits(form: str, boundary: str, device: rl.Device) -> None:
+    """Counted on the rings and in what was placed, warm and cold: packets by type and by queue, signals, launches."""
+    graph = mixed()
+    plan = graph.compile(boundary=boundary, **FORMS[form])
+    said = plan.stats()["submission"]
+    with device.instantiate(plan, buffers(device, graph)) as replay:
+        replay.patch(a=1.0)
+        for _ in range(2):
+            before = [queue.write_index for queue in replay._queues]
+            replay.run()
+            published = [queue.write_index - at for queue, at in zip(replay._queues, before, strict=True)]
+            assert len(published) == said["queues"]
+            assert sum(published) == sum(said["packets"].values()) == replay.route_proof()["packets"]
+        for warm in (False, True):
+            batches = replay.placed.batches(warm=warm, release=True)
+            assert [len(packets) for packets in batches] == published
+            types = [int(header) & 0xFF for packets in batches for header in packets[:, 0]]
+            wanted = {"VENDOR": 0, "KERNEL_DISPATCH": 2, "BARRIER_AND": 3}
+            assert said["packets"] == {name: types.count(number) for name, number in wanted.items()}
+        assert said["signals"] == len(replay.placed.signals) == plan.memory()["signals"]
+        assert sorted(index for lane in said["launches_by_queue"] for index in lane) == list(range(len(plan.launches)))

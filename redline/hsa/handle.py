@@ -53,6 +53,8 @@ class Resources:
         self._hsa = hsa
         self._numbers = itertools.count()
         self._open: dict[int, _Resource] = {}
+        #: Another number after each close of anything but a queue, and none twice: whoever kept addresses looks again.
+        self.generation = -1
         # Live queues: the number of the resource, and one of its own for each time that it became live.
         self._live: dict[int, int] = {}
         self._quarantined: dict[int, frozenset[int]] = {}  # closed, and what was live then; in the order of closing
@@ -92,6 +94,8 @@ class Resources:
         resource = self._open.get(number)
         if resource is None:
             return
+        if resource.rank is not Rank.QUEUE:
+            self.generation = next(self._numbers)
         if resource.rank is Rank.QUEUE or not self._live:
             self._release_now(number)
         else:
